@@ -7,8 +7,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+
 #include "claimd/v1/admin.pb.h"
 #include "claimd/v1/shard_arbiter.pb.h"
+
 #include "server/base/clock.h"
 #include "server/base/random.h"
 #include "server/store/manifest_store.h"
@@ -25,8 +27,8 @@ struct ArbiterOptions {
   int attempts_max = 16;
 };
 
-// Answers every question about shards: loads the head, applies the rules (rules.h), swaps, and tries
-// again when somebody else came between. The only caller of the store.
+// Answers every question about shards: loads the head, applies the rules (rules.h), swaps, and
+// tries again when somebody else came between. The only caller of the store.
 //
 // Thread-safe. 'store', 'clock' and 'random' are not owned and must outlive this. Requests must be
 // valid (rpc/validation.h) and must stay alive until their callback has run. Each callback runs

@@ -9,14 +9,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+
 #include "claimd/v1/manifest.pb.h"
+
 #include "server/store/shard_key.h"
 
 // Every refusal of the server, built here only (DESIGN §3, Errors).
 //
-// A refusal is an absl::Status whose message is one sentence that a person can act on, with payloads
-// keyed by type URL ("type.googleapis.com/google.rpc.ErrorInfo", …) that rpc/ puts on the wire as
-// google.rpc.Status. All of them together stay small enough for gRPC's trailers.
+// A refusal is an absl::Status whose message is one sentence that a person can act on, with
+// payloads keyed by type URL ("type.googleapis.com/google.rpc.ErrorInfo", …) that rpc/ puts on the
+// wire as google.rpc.Status. All of them together stay small enough for gRPC's trailers.
 namespace claimd::arbiter {
 
 // Reason of a status built here, or "" for any other status.
@@ -39,8 +41,7 @@ absl::Status InvalidManifestError(const store::ShardKey& key,
 absl::Status InvalidManifestError(absl::string_view table, absl::string_view shard_id,
                                   const std::vector<FieldViolation>& violations);
 
-absl::Status ShardSpecMismatchError(const store::ShardKey& key, uint32_t incoming,
-                                    uint32_t stored);
+absl::Status ShardSpecMismatchError(const store::ShardKey& key, uint32_t incoming, uint32_t stored);
 absl::Status FingerprintMismatchError(const store::ShardKey& key, uint32_t shard_spec_id,
                                       absl::string_view incoming, absl::string_view stored);
 absl::Status ShardSealedError(const store::ShardKey& key);

@@ -1,10 +1,9 @@
 #include "server/base/random.h"
 
-#include <sys/random.h>
-
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <sys/random.h>
 
 namespace claimd::base {
 namespace {

@@ -13,7 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
 #include "claimd/storage/v1/storage.pb.h"
+
 #include "server/base/uuid.h"
 #include "server/store/shard_key.h"
 
@@ -134,15 +136,15 @@ struct RetentionOptions {
 
 // Keeps shard heads behind compare-and-swap, with a bounded history (DESIGN §6, §7).
 //
-// Thread-safe. Every callback runs exactly once, on any thread, perhaps before the call returns, and
-// never under a lock of the store. A callback must not block. Destroying a store waits for all
+// Thread-safe. Every callback runs exactly once, on any thread, perhaps before the call returns,
+// and never under a lock of the store. A callback must not block. Destroying a store waits for all
 // callbacks; no call may be made after destruction began.
 //
 // Reads are linearizable and show durable data only. Each swap keeps the history at its size in
 // constant time: the version and the claim that fall out are removed together with the request ids
-// that they made. (A claim's request id outlives its version and goes with its claim-history entry.)
-// A swap to status DROPPED removes the shard's version history, keeps its claim history and forgets
-// all request ids but those of claims and its own.
+// that they made. (A claim's request id outlives its version and goes with its claim-history
+// entry.) A swap to status DROPPED removes the shard's version history, keeps its claim history and
+// forgets all request ids but those of claims and its own.
 //
 // Errors: Unavailable when the store cannot be read or written, DataLoss when what it holds cannot
 // be decoded or contradicts its key. Neither is ever answered as "absent".
@@ -162,8 +164,7 @@ class ManifestStore {
                            Callback<ShardRecordPtr> done) = 0;
 
   // Applies one change if the head is at the expected version and all guards hold.
-  virtual void CompareAndSwap(SwapRequest request,
-                              absl::AnyInvocable<void(SwapOutcome)> done) = 0;
+  virtual void CompareAndSwap(SwapRequest request, absl::AnyInvocable<void(SwapOutcome)> done) = 0;
 
   virtual void List(ListQuery query, Callback<ListPage> done) = 0;
   virtual void ListVersions(HistoryQuery query, Callback<VersionPage> done) = 0;
