@@ -79,7 +79,8 @@ struct ListQuery {
   std::string table;
   // Start behind this shard.
   std::optional<base::Uuid> after;
-  // Bounds of one page: whichever is reached first ends it.
+  // Bounds of one page: the shard that reaches one of them ends it, so that at least one is looked
+  // at.
   size_t results_max = 100;
   size_t bytes_max = size_t{2} << 20U;
   size_t scanned_max = 10'000;
@@ -97,6 +98,7 @@ struct HistoryQuery {
   ShardKey key;
   // Only entries with a smaller version or sequence number. 0: from the newest.
   uint64_t before = 0;
+  // Bounds of one page: the entry that reaches one of them ends it.
   size_t results_max = 100;
   size_t bytes_max = size_t{2} << 20U;
 };
