@@ -18,6 +18,11 @@
 
 namespace claimd {
 
+namespace internal {
+struct Access;
+class Core;
+}  // namespace internal
+
 // A client of claimd, the service that arbitrates who may write a shard.
 //
 //   claimd::ClientOptions options;
@@ -134,11 +139,10 @@ class Client {
                                      const CallOptions& options = CallOptions()) const;
 
  private:
-  friend class ClaimFactory;
-  class Core;
-  explicit Client(std::shared_ptr<Core> core);
+  friend struct internal::Access;
+  explicit Client(std::shared_ptr<internal::Core> core);
 
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<internal::Core> core_;
 };
 
 }  // namespace claimd

@@ -15,6 +15,11 @@
 
 namespace claimd {
 
+namespace internal {
+struct Access;
+class ClaimState;
+}  // namespace internal
+
 // The right to write one shard under one epoch, until a newer epoch exists. Made by Client.
 //
 //   absl::StatusOr<claimd::ShardClaim> claim = client.Claim("orders", shard_id, spec_id);
@@ -98,11 +103,10 @@ class ShardClaim {
   bool fenced() const;
 
  private:
-  friend class ClaimFactory;
-  class Impl;
-  explicit ShardClaim(std::shared_ptr<Impl> impl);
+  friend struct internal::Access;
+  explicit ShardClaim(std::shared_ptr<internal::ClaimState> state);
 
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<internal::ClaimState> state_;
 };
 
 }  // namespace claimd
