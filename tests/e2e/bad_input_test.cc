@@ -38,7 +38,8 @@ class BadInputTest : public SharedServerTest {
   static void ExpectBadFields(const grpc::Status& status, std::vector<std::string> fields) {
     EXPECT_TRUE(Refused(status, StatusCode::INVALID_ARGUMENT, "INVALID_REQUEST"));
     EXPECT_THAT(BadFields(status), ::testing::UnorderedElementsAreArray(fields));
-    for (const auto& violation : BadRequestOf(status).field_violations()) {
+    const google::rpc::BadRequest bad = BadRequestOf(status);
+    for (const auto& violation : bad.field_violations()) {
       EXPECT_THAT(violation.description(), Not(IsEmpty())) << violation.field();
     }
   }

@@ -130,7 +130,8 @@ TEST_F(CommitRulesTest, OtherVersionIsAConflictThatCarriesTheStoredManifest) {
     EXPECT_EQ(Metadata(refused.status)["stored_version"], "3");
     EXPECT_EQ(Metadata(refused.status)["stored_writer_epoch"], "1");
     v1::ShardManifest attached;
-    for (const auto& detail : DetailsOf(refused.status).details()) detail.UnpackTo(&attached);
+    const google::rpc::Status details = DetailsOf(refused.status);
+    for (const auto& detail : details.details()) detail.UnpackTo(&attached);
     EXPECT_EQ(Bytes(attached), Bytes(flushed.manifest));
   }
 }
@@ -152,7 +153,8 @@ TEST_F(CommitRulesTest, ConflictOnALargeManifestIsAnsweredWithoutIt) {
   ASSERT_TRUE(Refused(refused.status, StatusCode::ABORTED, "MANIFEST_VERSION_CONFLICT", shard));
   EXPECT_EQ(Metadata(refused.status)["stored_version"], "2");
   EXPECT_LE(refused.status.error_details().size(), 2048U);
-  for (const auto& detail : DetailsOf(refused.status).details()) {
+  const google::rpc::Status details = DetailsOf(refused.status);
+  for (const auto& detail : details.details()) {
     EXPECT_FALSE(detail.Is<v1::ShardManifest>());
   }
 }

@@ -24,7 +24,8 @@ constexpr size_t kTrailerBytesMax = 4096;
 template <typename Detail>
 Detail FirstOf(const grpc::Status& status) {
   Detail detail;
-  for (const google::protobuf::Any& any : DetailsOf(status).details()) {
+  const google::rpc::Status details = DetailsOf(status);
+  for (const google::protobuf::Any& any : details.details()) {
     if (any.Is<Detail>() && any.UnpackTo(&detail)) break;
   }
   return detail;
