@@ -43,7 +43,8 @@ DescendingRange VersionsFallingOut(const claimd::storage::v1::ShardRecord& next,
 DescendingRange ClaimsFallingOut(uint64_t ended_claims, uint64_t claim_history,
                                  uint64_t claims_ever);
 
-// Versions in the history that a drop of 'dropped' removes; those that are not there are skipped.
+// Versions in the history that a drop of 'dropped' removes; the first that is not there ends the
+// range.
 DescendingRange VersionsDropped(const claimd::storage::v1::ShardRecord& dropped,
                                 uint64_t versions_ever);
 
