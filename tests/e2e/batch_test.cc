@@ -1,7 +1,6 @@
+#include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include <grpcpp/grpcpp.h>

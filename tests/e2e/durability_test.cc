@@ -1,5 +1,4 @@
-#include <algorithm>
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>

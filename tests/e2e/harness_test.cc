@@ -1,6 +1,8 @@
+#include <cstddef>
 #include <memory>
 #include <signal.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
-#include <map>
+#include <cstddef>
 #include <set>
 #include <string>
 #include <thread>

@@ -1,16 +1,14 @@
 #include <algorithm>
-#include <arpa/inet.h>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
-#include <netinet/in.h>
 #include <string>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -193,13 +191,24 @@ TEST(StoreTest, BrokenRecordInsideTheLogIsNotDroppedSilently) {
       server->store_dir());
 }
 
-TEST(StoreTest, DirectoryIsMadeWithItsParents) {
+TEST(StoreTest, DirectoryWithoutParentIsRefused) {
   const TempDir dir;
-  ServerProcess::Options options;
-  options.flags = {absl::StrCat("--store=rocksdb:", dir.Join("a/b/c"))};
-  const auto server = StartOrDie(options);
+  ExpectRefusesToStart(
+      {"--listen=127.0.0.1:0", absl::StrCat("--store=rocksdb:", dir.Join("missing/store"))},
+      kExitStore, dir.Join("missing"));
+  EXPECT_FALSE(std::filesystem::exists(dir.Join("missing")));
+}
+
+TEST(StoreTest, NewerFormatIsRefusedAndLeftAlone) {
+  const auto server = StartOrDie();
   ASSERT_NE(server, nullptr);
-  EXPECT_TRUE(std::filesystem::is_directory(dir.Join("a/b/c")));
+  ASSERT_TRUE(server->Stop().ok());
+  const std::string marker = absl::StrCat(server->store_dir(), "/CLAIMD_STORE");
+  WriteFile(marker, "claimd store, format 99\n");
+  ExpectRefusesToStart(
+      {"--listen=127.0.0.1:0", absl::StrCat("--store=rocksdb:", server->store_dir())}, kExitStore,
+      "format 99");
+  EXPECT_EQ(ReadFile(marker), "claimd store, format 99\n");
 }
 
 TEST(ListenTest, PortInUseIsRefused) {

@@ -1,9 +1,11 @@
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <signal.h>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"

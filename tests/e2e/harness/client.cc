@@ -1,7 +1,7 @@
 #include "tests/e2e/harness/client.h"
 
-#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
