@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
@@ -24,6 +25,7 @@
 #include "absl/time/time.h"
 #include <grpc/grpc.h>
 #include <grpcpp/channel.h>
+#include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -219,6 +221,28 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const ClientOptions& op
         grpc::CreateCustomChannel(target, *credentials, Arguments(options))));
   }
   return std::unique_ptr<Channels>(new Channels(std::move(links)));
+}
+
+void Channels::WaitFor(absl::Duration duration) {
+  const auto deadline = std::chrono::system_clock::now() + absl::ToChronoMicroseconds(duration);
+  grpc::CompletionQueue events;
+  const auto watch = [&events, deadline](const Link& link) {
+    const grpc_connectivity_state state = link.channel->GetState(/*try_to_connect=*/true);
+    link.channel->NotifyOnStateChange(state, deadline, &events,
+                                      const_cast<Link*>(&link));  // Only ever read.
+  };
+  for (const auto& link : links_) watch(*link);
+  void* tag = nullptr;
+  bool changed = false;
+  for (size_t watched = links_.size(); watched > 0 && events.Next(&tag, &changed);) {
+    if (changed) {
+      watch(*static_cast<const Link*>(tag));
+    } else {
+      --watched;
+    }
+  }
+  events.Shutdown();
+  while (events.Next(&tag, &changed)) continue;
 }
 
 const Link& Channels::Pick() {

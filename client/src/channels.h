@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include <grpcpp/channel.h>
 
 #include "claimd/v1/admin.grpc.pb.h"
@@ -46,6 +47,11 @@ class Channels {
 
   // Where to send the next attempt: each target in turn, those that are connected first.
   const Link& Pick();
+
+  // Returns after the duration, and meanwhile lets the connections come back. gRPC moves a
+  // connection along only while somebody waits for it: between calls that fail at once, and without
+  // this, a reconnect would rest until gRPC's backup poller looks, every 5 s.
+  void WaitFor(absl::Duration duration);
 
  private:
   explicit Channels(std::vector<std::unique_ptr<Link>> links) : links_(std::move(links)) {}

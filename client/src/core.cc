@@ -56,6 +56,12 @@ absl::StatusOr<std::shared_ptr<Core>> Core::Make(ClientOptions options, Environm
   if (absl::Status valid = ValidateKeepalive(options.keepalive); !valid.ok()) return valid;
   absl::StatusOr<std::unique_ptr<Channels>> channels = Channels::Open(options);
   if (!channels.ok()) return channels.status();
+  if (!environment.sleep) {
+    // Both belong to the core.
+    environment.sleep = [owned = channels->get()](absl::Duration duration) {
+      owned->WaitFor(duration);
+    };
+  }
   return std::shared_ptr<Core>(
       new Core(std::move(options), std::move(environment), *std::move(channels)));
 }

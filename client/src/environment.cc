@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <random>
 #include <string>
-#include <thread>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -18,10 +17,6 @@ namespace {
 
 absl::Duration MonotonicNow() {
   return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
-
-void Sleep(absl::Duration duration) {
-  std::this_thread::sleep_for(absl::ToChronoNanoseconds(duration));
 }
 
 double RandomFraction() {
@@ -50,7 +45,7 @@ std::string NewRequestId() {
 
 Environment SystemEnvironment() {
   return Environment{.monotonic_now = MonotonicNow,
-                     .sleep = Sleep,
+                     .sleep = nullptr,
                      .random_fraction = RandomFraction,
                      .new_request_id = NewRequestId};
 }

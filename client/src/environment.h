@@ -13,7 +13,7 @@ namespace claimd::internal {
 struct Environment {
   // Time since some fixed moment, never going back.
   std::function<absl::Duration()> monotonic_now;
-  // Returns after the duration.
+  // Returns after the duration. Null: as Channels::WaitFor does.
   std::function<void(absl::Duration)> sleep;
   // Uniform in [0, 1).
   std::function<double()> random_fraction;
@@ -21,7 +21,7 @@ struct Environment {
   std::function<std::string()> new_request_id;
 };
 
-// The machine's clock, sleep and randomness.
+// The machine's clock and randomness, without 'sleep'.
 Environment SystemEnvironment();
 
 }  // namespace claimd::internal
