@@ -78,14 +78,14 @@ using SwapOutcome = std::variant<SwapCommitted, SwapConflict, SwapNotApplied, Sw
 struct ListQuery {
   std::string table;
   // Start behind this shard.
-  std::optional<base::Uuid> after;
+  std::optional<base::Uuid> after = std::nullopt;
   // Bounds of one page: the shard that reaches one of them ends it, so that at least one is looked
   // at.
   size_t results_max = 100;
   size_t bytes_max = size_t{2} << 20U;
   size_t scanned_max = 10'000;
   // Which heads to answer, tombstones included. May run on any thread. Null: all.
-  absl::AnyInvocable<bool(const claimd::storage::v1::ShardRecord&) const> filter;
+  absl::AnyInvocable<bool(const claimd::storage::v1::ShardRecord&) const> filter = nullptr;
 };
 struct ListPage {
   std::vector<ShardRecordPtr> records;
