@@ -1,7 +1,10 @@
 #include "claimd/shard_claim.h"
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -315,6 +318,50 @@ TEST_F(ShardClaimTest, AMutatorThatCommitsIsRefused) {
                   .ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(inner)) << inner;
   EXPECT_THAT(commits(), SizeIs(1));
+}
+
+TEST_F(ShardClaimTest, CommitsFromManyThreadsTakeTurnsAndDoNotConflict) {
+  constexpr int kThreads = 8;
+  constexpr int kCommits = 10;
+  Serve([](const SentCall& call) {
+    if (call.method == "CheckFence") return Reply::Answer(v1::CheckFenceResponse());
+    // The n-th commit is the one after version 7 + n, or else two of them started from the same.
+    const uint64_t version = call.As<v1::CommitManifestRequest>().manifest().version();
+    return version == static_cast<uint64_t>(call.number) + 8 ? Accept(call)
+                                                             : Reply::Refuse(Fenced());
+  });
+  ShardClaim claim = Claim();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&claim] {
+      for (int i = 0; i < kCommits; ++i) {
+        const uint64_t before = claim.manifest().version;
+        const auto committed = claim.Commit(Annotate);
+        ASSERT_TRUE(committed.ok()) << committed.status();
+        EXPECT_GT(committed->version, before);
+        EXPECT_TRUE(claim.CheckFence().ok());
+        EXPECT_FALSE(claim.fenced());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(claim.manifest().version, 7U + kThreads * kCommits);
+  EXPECT_EQ(claim.manifest().annotations.at("key"), std::string(kThreads * kCommits, 'x'));
+}
+
+TEST_F(ShardClaimTest, OfManyThreadsThatMeetAFenceOneTellsTheCaller) {
+  Serve([](const SentCall&) { return Reply::Refuse(Fenced()); });
+  std::atomic<int> told = 0;
+  ShardClaim claim = Claim([&told](const absl::Status&) { ++told; });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&claim, t] {
+      const absl::Status status = t % 2 == 0 ? claim.CheckFence() : claim.Commit(Annotate).status();
+      EXPECT_EQ(ErrorDetails::From(status).reason, ErrorReason::kWriterFenced);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(told, 1);
 }
 
 TEST_F(ShardClaimTest, AReleasedClaimIsNotUsedAgain) {

@@ -25,6 +25,8 @@ namespace claimd {
 // Not thread-safe. Advancing blocks for a call to the server whenever a page is used up.
 template <typename T>
 class Range {
+  struct Walk;
+
  public:
   struct Page {
     std::vector<T> items;
