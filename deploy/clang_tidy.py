@@ -83,7 +83,10 @@ def check(path, entry, build_dir, salt, cache):
 
 
 def run(build_dir):
-    """Checks every file and prints what comes of each. Answers (files, with findings, remembered)."""
+    """Checks every file and prints what comes of each.
+
+    Answers how many files there are, how many have findings, how many were known to be clean.
+    """
     entries = our_entries(build_dir)
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     configs = [ROOT / ".clang-tidy"] + sorted(

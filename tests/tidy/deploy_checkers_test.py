@@ -21,8 +21,8 @@ import clang_tidy
 import junit_counts
 
 LONG = "int Long(int x) {\n" + "  x += 1;\n" * 70 + "  return x;\n}\n"
-TANGLED = ("int Tangled(int a) {\n" + "if (a > 1) {\n" * 7 + "a = 2;\n" + "} else {\na = 3;\n}\n" * 7 +
-           "return a;\n}\n")
+TANGLED = ("int Tangled(int a) {\n" + "if (a > 1) {\n" * 7 + "a = 2;\n" +
+           "} else {\na = 3;\n}\n" * 7 + "return a;\n}\n")
 
 
 class JunitCountsTest(unittest.TestCase):
@@ -97,8 +97,8 @@ class ClangTidyTest(unittest.TestCase):
                 "readability-identifier-naming": "struct lower { int x; };\n",
                 "google-explicit-constructor": "struct A { A(int x); };\n",
                 "bugprone-use-after-move":
-                    "#include <string>\n#include <utility>\n"
-                    "std::string F(std::string s) { std::string t = std::move(s); return t + s; }\n",
+                    "#include <string>\n#include <utility>\nstd::string F(std::string s) {\n"
+                    "  std::string t = std::move(s);\n  return t + s;\n}\n",
         }.items():
             with self.subTest(check=check):
                 counts, printed = self.run_on(bad=text)
