@@ -3,7 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -11,9 +12,12 @@
 #include "claimd/v1/admin.pb.h"
 #include "claimd/v1/shard_arbiter.pb.h"
 
+#include "server/arbiter/mutation.h"
+#include "server/arbiter/rules.h"
 #include "server/base/clock.h"
 #include "server/base/random.h"
 #include "server/store/manifest_store.h"
+#include "server/store/shard_key.h"
 
 namespace claimd::arbiter {
 
@@ -45,8 +49,13 @@ class Arbiter {
           ArbiterOptions options);
 
   void ClaimEpoch(const v1::ClaimEpochRequest* request, Callback<v1::ClaimEpochResponse> done);
-  void BatchClaimEpoch(const v1::BatchClaimEpochRequest* request,
-                       Callback<v1::BatchClaimEpochResponse> done);
+
+  // Claims many shards at once, each on its own; claims of one shard are made in the order given.
+  // The answers are in the order of the requests.
+  using BatchResults = std::vector<absl::StatusOr<v1::ClaimEpochResponse>>;
+  void BatchClaimEpoch(const std::vector<const v1::ClaimEpochRequest*>& requests,
+                       absl::AnyInvocable<void(BatchResults)> done);
+
   void InitializeShard(const v1::InitializeShardRequest* request,
                        Callback<v1::InitializeShardResponse> done);
   void CheckFence(const v1::CheckFenceRequest* request, Callback<v1::CheckFenceResponse> done);
@@ -68,6 +77,17 @@ class Arbiter {
                       absl::AnyInvocable<void(absl::Status)> done);
 
  private:
+  Limits RuleLimits() const;
+  void Mutate(store::ShardKey key, const std::string& request_id, Mutation::Decide decide,
+              Mutation::CheckRepeat check_repeat, Mutation::Done done);
+
+  void GetVersion(const store::ShardKey& key, uint64_t version, uint64_t newest,
+                  Callback<v1::GetManifestResponse> done);
+  void ReadVersions(const v1::ListManifestVersionsRequest* request, store::HistoryQuery query,
+                    Callback<v1::ListManifestVersionsResponse> done);
+  void ReadClaims(const v1::ListClaimsRequest* request, const ShardRecord& head, uint64_t before,
+                  Callback<v1::ListClaimsResponse> done);
+
   store::ManifestStore* const store_;
   const base::Clock* const clock_;
   base::RandomSource* const random_;
