@@ -70,15 +70,14 @@ RocksDbCommitter::~RocksDbCommitter() {
 }
 
 void RocksDbCommitter::Submit(PreparedSwap swap, Done done) {
-  bool stopping = false;
-  {
-    const base::MutexLock lock(&mutex_);
-    stopping = stopping_;
-    if (!stopping) queue_.push_back({.swap = std::move(swap), .done = std::move(done)});
+  mutex_.Lock();
+  if (stopping_) {
+    mutex_.Unlock();
+    done(SwapNotApplied{.status = absl::UnavailableError("the store is being closed")});
+    return;
   }
-  if (stopping) {
-    return done(SwapNotApplied{.status = absl::UnavailableError("the store is being closed")});
-  }
+  queue_.push_back({.swap = std::move(swap), .done = std::move(done)});
+  mutex_.Unlock();
   submitted_.NotifyOne();
 }
 

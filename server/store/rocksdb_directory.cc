@@ -139,6 +139,11 @@ absl::StatusOr<DirectoryState> PrepareDirectory(const std::string& directory) {
   if (faccessat(AT_FDCWD, directory.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
     return SystemError(directory, "cannot be read and written");
   }
+  // Else a lock that belongs to another user would look like one that is held.
+  const std::string lock = absl::StrCat(directory, "/LOCK");
+  if (faccessat(AT_FDCWD, lock.c_str(), R_OK | W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+    return SystemError(lock, "cannot be read and written");
+  }
   const absl::StatusOr<std::optional<DirectoryState>> marked = ReadMarker(directory);
   if (!marked.ok()) return marked.status();
   if (marked->has_value()) return **marked;

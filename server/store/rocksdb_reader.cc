@@ -1,7 +1,6 @@
 #include "server/store/rocksdb_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,8 +41,8 @@ rocksdb::ReadOptions OptionsFor(ReadReach reach) {
 
 // Two values of one moment, from two families.
 struct Pair {
-  std::array<rocksdb::Status, 2> statuses;
-  std::array<rocksdb::PinnableSlice, 2> values;
+  std::vector<rocksdb::Status> statuses;
+  std::vector<std::string> values;
 
   bool incomplete() const { return statuses[0].IsIncomplete() || statuses[1].IsIncomplete(); }
 };
@@ -51,12 +50,11 @@ struct Pair {
 Pair ReadPair(const RocksDatabase& database, ReadReach reach, const std::string& head_key,
               Family second, const std::string& second_key) {
   Pair pair;
-  std::array<rocksdb::ColumnFamilyHandle*, 2> families = {database.family(Family::kHeads),
-                                                          database.family(second)};
-  const std::array<rocksdb::Slice, 2> keys = {head_key, second_key};
-  // Of one moment even without a snapshot.
-  database.db()->MultiGet(OptionsFor(reach), keys.size(), families.data(), keys.data(),
-                          pair.values.data(), pair.statuses.data());
+  // Of one moment even without a snapshot. The MultiGet with arrays would go to the disk whatever
+  // the options say.
+  pair.statuses = database.db()->MultiGet(
+      OptionsFor(reach), {database.family(Family::kHeads), database.family(second)},
+      {head_key, second_key}, &pair.values);
   return pair;
 }
 
@@ -141,8 +139,8 @@ uint64_t OldestOf(uint64_t newest, uint64_t kept) { return newest > kept ? newes
 }  // namespace
 
 absl::Status AboutShard(const ShardKey& key, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("shard ", base::FormatUuid(key.shard_id),
-                                                  " of table ", key.table, ": ", status.message()));
+  return {status.code(), absl::StrCat("shard ", base::FormatUuid(key.shard_id), " of table ",
+                                      key.table, ": ", status.message())};
 }
 
 RocksDbReader::Answer<ShardState> RocksDbReader::Load(const ShardKey& key,

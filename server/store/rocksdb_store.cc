@@ -51,7 +51,7 @@ RocksDbStore::RocksDbStore(std::unique_ptr<RocksDatabase> database, StoreMeta me
                  {.revision = meta_.revision, .oldest_change = meta_.oldest_change}) {}
 
 absl::Status RocksDbStore::Usable() const {
-  const absl::Status status = database_->latch()->status();
+  absl::Status status = database_->latch()->status();
   if (status.ok()) return status;
   return absl::UnavailableError(
       absl::StrCat("the store has failed and must be opened again: ", status.message()));

@@ -110,6 +110,7 @@ TEST_P(ConcurrencyConformanceTest, ManyShardsInFlightAtOnce) {
   constexpr uint32_t kShards = 3'000;  // More than one round takes.
   ManifestStore* store = Open();
   std::vector<SwapRequest> requests;
+  requests.reserve(kShards);
   for (uint32_t i = 0; i < kShards; ++i) requests.push_back(Claim(KeyOf("t", i), nullptr, "r"));
   std::vector<std::string> kinds;
   for (const SwapOutcome& outcome : SwapAll(store, std::move(requests))) {
@@ -210,19 +211,19 @@ TEST_P(ConcurrencyConformanceTest, ReadsShowHeadAndRequestOfOneMoment) {
 }
 
 TEST_P(ConcurrencyConformanceTest, EveryCallbackRunsOnce) {
-  constexpr int kThreads = 4;
-  constexpr int kRounds = 50;
-  constexpr int kCalls = 6;
+  constexpr size_t kThreads = 4;
+  constexpr size_t kRounds = 50;
+  constexpr size_t kCalls = 6;
   ManifestStore* store = Open();
   std::vector<std::atomic<int>> runs(kThreads * kRounds * kCalls);
   Countdown countdown(static_cast<int>(runs.size()));
   std::vector<std::thread> threads;
   threads.reserve(kThreads);
-  for (int t = 0; t < kThreads; ++t) {
+  for (size_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < kRounds; ++i) {
+      for (size_t i = 0; i < kRounds; ++i) {
         const ShardKey key = KeyOf("t", static_cast<uint32_t>(i));
-        std::atomic<int>* run = &runs[static_cast<size_t>((t * kRounds + i) * kCalls)];
+        std::atomic<int>* run = &runs[(t * kRounds + i) * kCalls];
         const auto once = [&countdown](std::atomic<int>* counter) {
           return [&countdown, counter](const auto& /*answer*/) {
             ++*counter;

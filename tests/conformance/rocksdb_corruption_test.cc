@@ -291,7 +291,7 @@ TEST(LargeLogTest, RecordsOverManyBlocksAreFollowed) {
     for (uint32_t i = 0; i < 60; ++i) {
       SwapRequest request = Create(KeyOf("t", i), "r");
       auto next = std::make_shared<storage::v1::ShardRecord>(*request.next);
-      (*next->mutable_manifest()->mutable_annotations())["x"] = std::string(i * 331, 'x');
+      (*next->mutable_manifest()->mutable_annotations())["x"] = std::string(size_t{i} * 331, 'x');
       request.next = next;
       MustSwap(store.get(), std::move(request));
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -131,6 +132,30 @@ TEST_F(RocksDbDurabilityTest, WhatGathersDuringOneSyncSharesTheNext) {
   disk_->ReleaseLogSyncs();
   for (const auto& inbox : inboxes) EXPECT_EQ(KindOf(inbox->Take()), "committed");
   EXPECT_EQ(disk_->log_sync_count() - before, 2);
+}
+
+TEST_F(RocksDbDurabilityTest, WhatIsOnDiskIsReadThereAndNeverByTheCaller) {
+  const ShardKey key = KeyOf("t", 1);
+  const ShardRecordPtr v1 = MustSwap(store_.get(), Claim(key, nullptr, "r1"));
+  const ShardRecordPtr v2 = MustSwap(store_.get(), Commit(key, v1, "r2"));
+  // Recovery writes tables; after opening once more nothing of them is in memory.
+  Open(RocksDbOptions());
+  Open(RocksDbOptions());
+  disk_->TakeTableReaders();
+  for (const char* request_id : {"", "r1", "r2", "r3"}) {
+    const auto state = Load(store_.get(), key, request_id);
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_EQ(state->record->SerializeAsString(), v2->SerializeAsString());
+    EXPECT_EQ(state->applied.has_value(), request_id[0] == 'r' && request_id[1] != '3');
+  }
+  EXPECT_EQ(Load(store_.get(), KeyOf("t", 2), "r1")->record, nullptr);
+  EXPECT_EQ((*LoadVersion(store_.get(), key, 1))->SerializeAsString(), v1->SerializeAsString());
+  EXPECT_TRUE(absl::IsNotFound(LoadVersion(store_.get(), key, 3).status()));
+  EXPECT_THAT(KeptVersions(store_.get(), key), ::testing::ElementsAre(2, 1));
+  EXPECT_EQ(KindOf(Swap(store_.get(), Commit(key, v2, "r3"))), "committed");
+  const std::set<std::thread::id> readers = disk_->TakeTableReaders();
+  EXPECT_FALSE(readers.empty()) << "nothing was read from the disk, so this test shows nothing";
+  EXPECT_EQ(readers.count(std::this_thread::get_id()), 0) << "the caller waited for the disk";
 }
 
 TEST_F(RocksDbDurabilityTest, FailedSyncIsUnknownAndEndsTheStore) {

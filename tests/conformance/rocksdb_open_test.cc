@@ -38,7 +38,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::UnorderedElementsAre;
 
 // A refusal is one sentence: no line breaks, and the path that it is about.
 void ExpectRefusal(const absl::Status& status, absl::StatusCode code, const std::string& path,
@@ -172,6 +171,17 @@ TEST_F(RocksDbOpenTest, UnreadableDirectoryIsRefused) {
   ASSERT_EQ(is_root ? seteuid(kNobody) : 0, 0);  // Nothing is closed to root.
   const absl::Status status = TryOpen(dir_);
   ASSERT_EQ(is_root ? seteuid(0) : 0, 0);
+  ExpectRefusal(status, absl::StatusCode::kPermissionDenied, dir_, "cannot be");
+}
+
+TEST_F(RocksDbOpenTest, StoreOfAnotherUserIsNotTakenForOneInUse) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to make a store and be somebody else";
+  MakeStore();
+  std::filesystem::permissions(scope_.path(), std::filesystem::perms(0755));
+  std::filesystem::permissions(dir_, std::filesystem::perms(0777));
+  ASSERT_EQ(seteuid(65'534), 0);
+  const absl::Status status = TryOpen(dir_);
+  ASSERT_EQ(seteuid(0), 0);
   ExpectRefusal(status, absl::StatusCode::kPermissionDenied, dir_, "cannot be");
 }
 

@@ -37,6 +37,7 @@ absl::Status TryOpen(const std::string& directory) {
 void ChangeDatabase(const std::string& directory,
                     const std::function<void(RocksDatabase*)>& change) {
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.reserve(kFamilyNames.size());
   for (const char* name : kFamilyNames) {
     families.emplace_back(name, rocksdb::ColumnFamilyOptions());
   }

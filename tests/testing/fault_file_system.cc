@@ -1,9 +1,12 @@
 #include "tests/testing/fault_file_system.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -75,6 +78,27 @@ class FaultDirectory final : public rocksdb::FSDirectoryWrapper {
   FaultFileSystem* const owner_;
 };
 
+// One table file that is read, watched by its file system.
+class WatchedTable final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  WatchedTable(std::unique_ptr<rocksdb::FSRandomAccessFile> file, FaultFileSystem* owner)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), owner_(owner) {}
+
+  IOStatus Read(uint64_t offset, size_t size, const IOOptions& options, Slice* result,
+                char* scratch, IODebugContext* debug) const override {
+    owner_->TableRead();
+    return FSRandomAccessFileOwnerWrapper::Read(offset, size, options, result, scratch, debug);
+  }
+  IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions& options,
+                     IODebugContext* debug) override {
+    owner_->TableRead();
+    return FSRandomAccessFileOwnerWrapper::MultiRead(requests, count, options, debug);
+  }
+
+ private:
+  FaultFileSystem* const owner_;
+};
+
 void FaultFileSystem::HoldLogSyncs() {
   const base::MutexLock lock(&mutex_);
   holding_ = true;
@@ -118,6 +142,11 @@ void FaultFileSystem::Heal() {
   stopped_ = false;
 }
 
+std::set<std::thread::id> FaultFileSystem::TakeTableReaders() {
+  const base::MutexLock lock(&mutex_);
+  return std::exchange(table_readers_, {});
+}
+
 void FaultFileSystem::LoseUnsynced() {
   const base::MutexLock lock(&mutex_);
   for (const auto& [path, state] : files_) {
@@ -142,6 +171,16 @@ IOStatus FaultFileSystem::NewWritableFile(const std::string& path,
   *result = std::make_unique<FaultFile>(path, std::move(file), this);
   const base::MutexLock lock(&mutex_);
   files_[path] = FileState();
+  return status;
+}
+
+IOStatus FaultFileSystem::NewRandomAccessFile(const std::string& path,
+                                              const rocksdb::FileOptions& options,
+                                              std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                                              IODebugContext* debug) {
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  IOStatus status = FileSystemWrapper::NewRandomAccessFile(path, options, &file, debug);
+  if (status.ok()) *result = std::make_unique<WatchedTable>(std::move(file), this);
   return status;
 }
 
@@ -197,7 +236,8 @@ IOStatus FaultFileSystem::BeforeSync(const std::string& path) {
     if (good_log_syncs_ == 0) return IOStatus::IOError("the disk does not sync", path);
     if (good_log_syncs_ > 0) --good_log_syncs_;
   }
-  return stopped_ ? IOStatus::IOError("the machine has stopped") : IOStatus::OK();
+  if (stopped_) return IOStatus::IOError("the machine has stopped");
+  return IOStatus::OK();
 }
 
 void FaultFileSystem::Appended(const std::string& path, uint64_t bytes) {
@@ -210,6 +250,11 @@ void FaultFileSystem::Synced(const std::string& path) {
   FileState& state = files_[path];
   state.synced_size = state.size;
   if (absl::EndsWith(path, ".log")) ++log_sync_count_;
+}
+
+void FaultFileSystem::TableRead() {
+  const base::MutexLock lock(&mutex_);
+  table_readers_.insert(std::this_thread::get_id());
 }
 
 void FaultFileSystem::DirectorySynced(const std::string& directory) {

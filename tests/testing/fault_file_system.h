@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
@@ -45,10 +46,17 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   // since they were made. REQUIRES: no file is open for writing.
   void LoseUnsynced() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Threads that read a table from the disk since the last time this was asked.
+  std::set<std::thread::id> TakeTableReaders() ABSL_LOCKS_EXCLUDED(mutex_);
+
   const char* Name() const override { return "FaultFileSystem"; }
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* result,
                                     rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                                        rocksdb::IODebugContext* debug) override;
   rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
                                  std::unique_ptr<rocksdb::FSDirectory>* result,
                                  rocksdb::IODebugContext* debug) override;
@@ -61,6 +69,7 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
  private:
   friend class FaultFile;
   friend class FaultDirectory;
+  friend class WatchedTable;
 
   struct FileState {
     uint64_t size = 0;
@@ -73,6 +82,7 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus BeforeSync(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
   void Appended(const std::string& path, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void Synced(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TableRead() ABSL_LOCKS_EXCLUDED(mutex_);
   void DirectorySynced(const std::string& directory) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable base::Mutex mutex_;
@@ -84,6 +94,7 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   int good_log_syncs_ ABSL_GUARDED_BY(mutex_) = -1;
   std::set<std::string> failing_suffixes_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<std::thread::id> table_readers_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, FileState> files_ ABSL_GUARDED_BY(mutex_);
 };
 
