@@ -171,13 +171,15 @@ TEST_F(ClientCallsTest, TheServersDelayIsHonoured) {
 
 TEST_F(ClientCallsTest, TheCallersTimeoutReplacesTheBudget) {
   Serve([](const SentCall&) {
-    return Reply::Refuse(Refusal(absl::StatusCode::kUnavailable, "STORE_UNAVAILABLE"));
+    absl::Status overloaded = Refusal(absl::StatusCode::kResourceExhausted, "OVERLOADED");
+    AttachRetryDelay(absl::Seconds(25), &overloaded);
+    return Reply::Refuse(overloaded);
   });
   CallOptions options;
-  options.timeout = absl::Milliseconds(10);
+  options.timeout = absl::Seconds(20);
   const auto claim = Connect().Claim("orders", kShard, 1, ClaimOptions(), options);
-  EXPECT_THAT(server_->calls(), SizeIs(1));
-  EXPECT_EQ(ErrorDetails::From(claim.status()).reason, ErrorReason::kStoreUnavailable);
+  EXPECT_THAT(server_->calls(), SizeIs(1)) << "the default budget would have allowed another one";
+  EXPECT_EQ(ErrorDetails::From(claim.status()).reason, ErrorReason::kOverloaded);
   EXPECT_THAT(std::string(claim.status().message()), HasSubstr("gave up after 1 attempts"));
 }
 

@@ -176,8 +176,10 @@ TEST_F(RealServerTest, ACommitThroughConnectionsThatDieIsAppliedOnce) {
 
 TEST_F(RealServerTest, ARestartUnderLiveClaimsIsRiddenOut) {
   StartServer();
+  // A restarted server has another port; the proxy keeps the address.
+  TcpProxy proxy({.server_port = PortOf(target()), .bytes_before_reset = nullptr});
   const Shard shard = FreshShard();
-  ShardClaim claim = ConnectTo(target()).Claim(shard.table, shard.id, 1).value();
+  ShardClaim claim = ConnectTo(proxy.target()).Claim(shard.table, shard.id, 1).value();
   server_->Kill9();
   absl::StatusOr<ShardManifest> committed = absl::UnknownError("");
   std::thread writer([&] {
@@ -187,6 +189,7 @@ TEST_F(RealServerTest, ARestartUnderLiveClaimsIsRiddenOut) {
     });
   });
   const absl::Status restarted = server_->Restart();
+  proxy.set_server_port(PortOf(target()));
   writer.join();
   ASSERT_TRUE(restarted.ok()) << restarted;
   ASSERT_TRUE(committed.ok()) << committed.status();
@@ -196,6 +199,7 @@ TEST_F(RealServerTest, ARestartUnderLiveClaimsIsRiddenOut) {
 
   ASSERT_TRUE(server_->Stop().ok());
   ASSERT_TRUE(server_->Restart().ok());
+  proxy.set_server_port(PortOf(target()));
   EXPECT_TRUE(claim.CheckFence().ok());
 }
 
