@@ -1,6 +1,5 @@
 #include "tests/e2e/harness/refusal.h"
 
-#include <cctype>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -84,8 +83,7 @@ std::string Describe(const grpc::Status& status) {
     return wrong << "details contradict the status: " << Describe(status);
   }
   const std::string& message = status.error_message();
-  if (message.empty() || std::islower(static_cast<unsigned char>(message.front())) != 0 ||
-      !absl::EndsWith(message, ".")) {
+  if (!absl::StrContains(message, ' ') || !absl::EndsWith(message, ".")) {
     return wrong << "the message is no sentence: " << Describe(status);
   }
   if (status.error_details().size() > kTrailerBytesMax) {

@@ -25,7 +25,7 @@ std::string Bytes(const google::protobuf::Message& message) {
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.SetSerializationDeterministic(true);
-    message.SerializeWithCachedSizes(&coded);
+    message.SerializeToCodedStream(&coded);
   }
   return bytes;
 }
