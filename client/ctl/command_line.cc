@@ -37,11 +37,11 @@ std::string Quoted(const std::string& word) { return absl::StrCat("\"", Printabl
 template <typename Integer>
 absl::StatusOr<Integer> ToNumber(const std::string& what, const std::string& text) {
   Integer number = 0;
-  const bool digits =
-      !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits = !text.empty() && std::all_of(text.begin(), text.end(),
+                                                   [](char c) { return c >= '0' && c <= '9'; });
   if (!digits || !absl::SimpleAtoi(text, &number)) {
-    return UsageError(absl::StrCat(what, " must be a whole number of at most ",
-                                   8 * sizeof(Integer), " bits, not ", Quoted(text)));
+    return UsageError(absl::StrCat(what, " must be a whole number of at most ", 8 * sizeof(Integer),
+                                   " bits, not ", Quoted(text)));
   }
   return number;
 }
@@ -80,16 +80,14 @@ absl::StatusOr<Invocation> Invocation::Parse(const Grammar& grammar,
   Invocation invocation;
   const absl::Status status = invocation.ParseWords(grammar, words);
   const auto end = std::find(words.begin(), words.end(), "--");
-  invocation.help_ = std::any_of(words.begin(), end, [](const std::string& word) {
-    return word == "--help" || word == "-h";
-  });
+  invocation.help_ = std::any_of(
+      words.begin(), end, [](const std::string& word) { return word == "--help" || word == "-h"; });
   if (invocation.help_) return invocation;
   if (!status.ok()) return status;
   return invocation;
 }
 
-absl::Status Invocation::ParseWords(const Grammar& grammar,
-                                    const std::vector<std::string>& words) {
+absl::Status Invocation::ParseWords(const Grammar& grammar, const std::vector<std::string>& words) {
   bool flags_may_come = true;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
@@ -122,9 +120,9 @@ absl::Status Invocation::ParseFlag(const Grammar& grammar, const std::vector<std
   const std::string shown = Printable(name);
   if (!absl::ConsumePrefix(&name, "--")) return UsageError("there is no flag " + shown);
 
-  const FlagSpec* flag = FindFlag(grammar.global_flags, name);
   const CommandSpec* command = FindCommand(grammar, command_);
-  if (flag == nullptr && command != nullptr) flag = FindFlag(command->flags, name);
+  const FlagSpec* flag = command == nullptr ? nullptr : FindFlag(command->flags, name);
+  if (flag == nullptr) flag = FindFlag(grammar.global_flags, name);
   if (flag == nullptr) {
     return UsageError(command == nullptr
                           ? absl::StrCat("there is no flag ", shown,
@@ -141,8 +139,8 @@ absl::Status Invocation::ParseFlag(const Grammar& grammar, const std::vector<std
   }
   if (!flag->choices.empty() &&
       std::find(flag->choices.begin(), flag->choices.end(), *value) == flag->choices.end()) {
-    return UsageError(absl::StrCat(shown, " must be ", absl::StrJoin(flag->choices, ", "),
-                                   ", not ", Quoted(*value)));
+    return UsageError(absl::StrCat(shown, " must be ", absl::StrJoin(flag->choices, ", "), ", not ",
+                                   Quoted(*value)));
   }
   flags_[flag->name].push_back(*std::move(value));
   return absl::OkStatus();
@@ -161,12 +159,13 @@ absl::Status Invocation::CheckArguments(const Grammar& grammar) const {
     }
   }
   if (arguments_.size() > specs.size() && (specs.empty() || !specs.back().repeated)) {
-    return UsageError(absl::StrCat(Quoted(arguments_[specs.size()]), " is one argument too many: ",
-                                   Synopsis(command)));
+    return UsageError(absl::StrCat(Quoted(arguments_[specs.size()]),
+                                   " is one argument too many: ", Synopsis(command)));
   }
   for (size_t i = 0; i < arguments_.size(); ++i) {
     const auto& choices = specs[std::min(i, specs.size() - 1)].choices;
-    if (!choices.empty() && std::find(choices.begin(), choices.end(), arguments_[i]) == choices.end()) {
+    if (!choices.empty() &&
+        std::find(choices.begin(), choices.end(), arguments_[i]) == choices.end()) {
       return UsageError(absl::StrCat("there is no ", command_, " ", Quoted(arguments_[i]),
                                      "; there is ", absl::StrJoin(choices, ", ")));
     }
@@ -214,8 +213,8 @@ absl::StatusOr<std::map<std::string, std::string>> Invocation::Map(const std::st
       return UsageError(absl::StrCat("--", flag, " must be NAME=VALUE, not ", Quoted(word)));
     }
     if (!entries.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
-      return UsageError(absl::StrCat("--", flag, " names ", Quoted(word.substr(0, equals)),
-                                     " more than once"));
+      return UsageError(
+          absl::StrCat("--", flag, " names ", Quoted(word.substr(0, equals)), " more than once"));
     }
   }
   return entries;

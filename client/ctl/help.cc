@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "client/ctl/command_line.h"
+#include "client/ctl/text.h"
 
 // The texts that are made of the grammar: help pages and completion.
 namespace claimd::ctl {
@@ -20,10 +21,10 @@ std::string FlagText(const FlagSpec& flag) {
 // Entries and their explanations side by side.
 std::string TwoColumns(const std::vector<std::pair<std::string, std::string>>& entries) {
   size_t width = 0;
-  for (const auto& [left, right] : entries) width = std::max(width, left.size());
+  for (const auto& [left, right] : entries) width = std::max(width, DisplayWidth(left));
   std::string text;
   for (const auto& [left, right] : entries) {
-    absl::StrAppend(&text, "  ", left, std::string(width - left.size() + 2, ' '));
+    absl::StrAppend(&text, "  ", left, std::string(width - DisplayWidth(left) + 2, ' '));
     const std::string next_line = absl::StrCat("\n", std::string(width + 4, ' '));
     for (const char c : right) {
       if (c == '\n') {
@@ -81,8 +82,7 @@ std::string CommandCases(const std::vector<CommandSpec>& commands) {
     }
     absl::StrAppend(&cases, "    ", command.name, ") flags+=\" ",
                     absl::StrJoin(FlagWords(command.flags), " "), "\"; words=\"",
-                    absl::StrJoin(words, " "), "\"", directory ? "; directories=yes" : "",
-                    " ;;\n");
+                    absl::StrJoin(words, " "), "\"", directory ? "; directories=yes" : "", " ;;\n");
   }
   return cases;
 }
@@ -131,9 +131,9 @@ std::string HelpPage(const Grammar& grammar, const std::string& exit_codes) {
 }
 
 std::string HelpPage(const Grammar& grammar, const CommandSpec& command) {
-  std::string page = absl::StrCat("claimctl ", command.name, ": ", command.summary,
-                                  "\n\nusage: claimctl ", Synopsis(command), "\n\n",
-                                  command.description, "\n");
+  std::string page =
+      absl::StrCat("claimctl ", command.name, ": ", command.summary, "\n\nusage: claimctl ",
+                   Synopsis(command), "\n\n", command.description, "\n");
   if (!command.flags.empty()) absl::StrAppend(&page, "\nFlags:\n", FlagsText(command.flags));
   absl::StrAppend(&page, "\nFlags of every command:\n", FlagsText(grammar.global_flags),
                   "\nExamples:\n");
@@ -150,9 +150,10 @@ std::string BashCompletion(const Grammar& grammar) {
   }
   std::stable_sort(all_flags.begin(), all_flags.end(),
                    [](const FlagSpec& a, const FlagSpec& b) { return a.name < b.name; });
-  all_flags.erase(std::unique(all_flags.begin(), all_flags.end(),
-                              [](const FlagSpec& a, const FlagSpec& b) { return a.name == b.name; }),
-                  all_flags.end());
+  all_flags.erase(
+      std::unique(all_flags.begin(), all_flags.end(),
+                  [](const FlagSpec& a, const FlagSpec& b) { return a.name == b.name; }),
+      all_flags.end());
   return absl::StrCat(
       "# Completion of claimctl for bash. To use it: source <(claimctl completion bash)\n"
       "_claimctl() {\n"
@@ -166,8 +167,12 @@ std::string BashCompletion(const Grammar& grammar) {
       ValueCases(all_flags),
       "    -o) COMPREPLY=($(compgen -W \"table json jsonl\" -- \"$cur\")); return ;;\n"
       "  esac\n"
-      "  local word command= directories= words=\"", absl::StrJoin(names, " "), "\"\n"
-      "  local flags=\"--help ", absl::StrJoin(FlagWords(grammar.global_flags), " "), "\"\n"
+      "  local word command= directories= words=\"",
+      absl::StrJoin(names, " "),
+      "\"\n"
+      "  local flags=\"--help ",
+      absl::StrJoin(FlagWords(grammar.global_flags), " "),
+      "\"\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
       "    case \" $words \" in *\" $word \"*) command=$word; break ;; esac\n"
       "  done\n"

@@ -92,8 +92,8 @@ void Table::Write(const std::vector<std::string>& cells) {
     if (widths_[i] == 0) continue;
     if (!line.empty()) line.append(kGap, ' ');
     const bool cut = line_width_.columns > 0 && columns_[i].shrinkable;
-    line += Padded(cut ? FitWidth(cells[i], widths_[i]) : cells[i], widths_[i],
-                   columns_[i].numeric);
+    line +=
+        Padded(cut ? FitWidth(cells[i], widths_[i]) : cells[i], widths_[i], columns_[i].numeric);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   *out_ << line << "\n";

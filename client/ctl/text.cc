@@ -152,9 +152,10 @@ std::string TimeText(const std::optional<absl::Time>& time, const TimeStyle& sty
     absl::Duration length;
     char name;
   };
-  constexpr std::array<Unit, 4> kUnits = {
-      {{absl::Hours(24), 'd'}, {absl::Hours(1), 'h'}, {absl::Minutes(1), 'm'},
-       {absl::Seconds(1), 's'}}};
+  constexpr std::array<Unit, 4> kUnits = {{{absl::Hours(24), 'd'},
+                                           {absl::Hours(1), 'h'},
+                                           {absl::Minutes(1), 'm'},
+                                           {absl::Seconds(1), 's'}}};
   const absl::Duration age = style.now - *time;
   const absl::Duration distance = age < absl::ZeroDuration() ? -age : age;
   if (distance < absl::Seconds(1)) return "now";
