@@ -125,7 +125,7 @@ show() {
 
 shard='"table": "demo", "shard_id": "6f1c1c3e-58a5-4a0e-9f6c-2f0a6c1d7e42"'
 printf '\nA writer claims a shard and gets an epoch. Each run of this gets a larger one:\n'
-show 0 '"writerEpoch"' "{$shard, \"shard_spec_id\": 1, \"claimant\": \"writer-a\"}"
+show 0 '"writer_epoch"' "{$shard, \"shard_spec_id\": 1, \"claimant\": \"writer-a\"}"
 printf '\nA writer that works under another sharding spec is refused, and nothing moves:\n'
 # grpcurl ends with 64 + the code of the status; INVALID_ARGUMENT is 3.
 show 67 SHARD_SPEC_MISMATCH "{$shard, \"shard_spec_id\": 2, \"claimant\": \"writer-b\"}"

@@ -55,7 +55,7 @@ class RunShTest(unittest.TestCase):
     def test_grants_one_claim_and_refuses_another(self):
         code, output = self.run_to_end("--listen=127.0.0.1:0", self.data, "--demo-only")
         self.assertEqual(code, 0, output)
-        self.assertIn('"writerEpoch": "1"', output)
+        self.assertIn('"writer_epoch": "1"', output)
         # The refusal's details are decoded, not bytes.
         self.assertIn("SHARD_SPEC_MISMATCH", output)
         self.assertRegex(output, r'"incoming_shard_spec_id": "2"')
@@ -65,7 +65,7 @@ class RunShTest(unittest.TestCase):
         self.run_to_end("--listen=127.0.0.1:0", self.data, "--demo-only")
         code, output = self.run_to_end("--listen=127.0.0.1:0", self.data, "--demo-only")
         self.assertEqual(code, 0, output)
-        self.assertIn('"writerEpoch": "2"', output)
+        self.assertIn('"writer_epoch": "2"', output)
 
     def test_printed_commands_work_when_typed(self):
         process = self.start("--listen=127.0.0.1:0", self.data)

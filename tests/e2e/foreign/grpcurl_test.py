@@ -93,20 +93,20 @@ class GrpcurlTest(unittest.TestCase):
     def test_prints_a_template_of_a_request(self):
         done = self.grpcurl("describe", "claimd.v1.ClaimEpochRequest", flags=["-msg-template"])
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn('"shardId": ""', done.stdout)
+        self.assertIn('"shard_id": ""', done.stdout)
 
     def test_claim_is_granted(self):
         shard = self.shard()
         answer = self.answer(f"{ARBITER}/ClaimEpoch",
                              {**shard, "shard_spec_id": 1, "claimant": "writer-a",
                               "labels": {"zone": "a"}})
-        self.assertEqual(answer["writerEpoch"], "1")
+        self.assertEqual(answer["writer_epoch"], "1")
         self.assertIs(answer["created"], True)
         manifest = answer["manifest"]
-        self.assertEqual(manifest["shardId"], shard["shard_id"])
+        self.assertEqual(manifest["shard_id"], shard["shard_id"])
         self.assertEqual(manifest["status"], "SHARD_STATUS_ACTIVE")
         self.assertEqual(manifest["claim"]["claimant"], "writer-a")
-        self.assertRegex(manifest["createTime"], r"^\d{4}-\d\d-\d\dT[\d:.]+Z$")
+        self.assertRegex(manifest["create_time"], r"^\d{4}-\d\d-\d\dT[\d:.]+Z$")
         read = self.answer(f"{ARBITER}/GetManifest", shard)
         self.assertEqual(read["manifest"], manifest)
 
@@ -137,7 +137,7 @@ class GrpcurlTest(unittest.TestCase):
                              INVALID_ARGUMENT)
         bad, = [detail for detail in error["details"]
                 if detail["@type"] == "type.googleapis.com/google.rpc.BadRequest"]
-        self.assertEqual({violation["field"] for violation in bad["fieldViolations"]},
+        self.assertEqual({violation["field"] for violation in bad["field_violations"]},
                          {"table", "shard_id"})
 
     def test_fenced_writer_learns_who_fenced_it(self):
