@@ -5,6 +5,8 @@ set -euo pipefail
 # shellcheck source=deploy/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+started_in=$PWD
+
 usage() {
   cat <<USAGE
 usage: deploy/run.sh [--listen=ADDRESS] [--data=DIR] [--demo-only]
@@ -106,13 +108,16 @@ esac
 
 say "[4/4] Two claims at $address, data in $data"
 
+grpcurl_shown=$CLAIMD_TOOLS_DIR/bin/grpcurl
+[ "$started_in" != "$CLAIMD_ROOT" ] || grpcurl_shown=${grpcurl_shown#"$CLAIMD_ROOT"/}
+
 # show WANTED_EXIT_CODE WANTED_TEXT REQUEST: prints a grpcurl command as one can type it, runs it,
 # and checks that it went as announced.
 show() {
   local wanted_rc=$1 wanted_text=$2 request=$3 rc=0 output
   [ "$stopping" = no ] || return 0
-  printf '\n$ %s %s \\\n    -d '"'%s'"' \\\n    claimd.v1.ShardArbiter/ClaimEpoch\n' \
-    "${CLAIMD_TOOLS_DIR#"$CLAIMD_ROOT"/}/bin/grpcurl" "${target[*]}" "$request"
+  printf "\n$ %s -d '%s' \\\\\n    %s claimd.v1.ShardArbiter/ClaimEpoch\n" \
+    "$grpcurl_shown" "$request" "${target[*]}"
   output=$(grpcurl -max-time 20 -d "$request" "${target[@]}" claimd.v1.ShardArbiter/ClaimEpoch \
     2>&1) || rc=$?
   printf '%s\n' "$output"
