@@ -218,6 +218,15 @@ TEST_F(DamagedLogTest, LengthAndTypeOfTheLastRecordAreGuarded) {
   }
 }
 
+TEST_F(DamagedLogTest, DamagedHeaderBeforeGoodRecordsIsNoTornTail) {
+  std::string bytes = bytes_;
+  // Another checksum, and a length that goes beyond the end of the log.
+  for (size_t i = 0; i < 4; ++i) bytes[sizes_[2] + i] = 'x';
+  bytes[sizes_[2] + 5] = 0x40;
+  EXPECT_TRUE(absl::IsDataLoss(Check(bytes)));
+  EXPECT_TRUE(absl::IsDataLoss(OpenWith(bytes).status()));
+}
+
 TEST_F(DamagedLogTest, TornTailLosesOnlyTheChangeThatIsTorn) {
   for (uint32_t change = 1; change <= kChanges; ++change) {
     const uint64_t start = sizes_[change - 1];

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
@@ -36,6 +38,8 @@ namespace {
 class RocksDbDurabilityTest : public ::testing::Test {
  protected:
   void SetUp() override { Open(RocksDbOptions()); }
+  // A test that failed must not leave the store waiting.
+  void TearDown() override { disk_->ReleaseLogSyncs(); }
 
   void Open(RocksDbOptions options) {
     store_.reset();
@@ -91,7 +95,7 @@ TEST_F(RocksDbDurabilityTest, AnswerAndReadsComeOnlyAfterTheLogIsSynced) {
     answered = true;
     inbox.Put(std::move(outcome));
   });
-  disk_->AwaitHeldSync();
+  ASSERT_TRUE(disk_->AwaitHeldSync().ok()) << "the log was not synced";
   // The bytes are written, but not synced: nobody may see them.
   EXPECT_EQ(Load(store_.get(), key, "r1")->record, nullptr);
   EXPECT_TRUE(List(store_.get(), {.table = "t"})->records.empty());
@@ -104,20 +108,26 @@ TEST_F(RocksDbDurabilityTest, AnswerAndReadsComeOnlyAfterTheLogIsSynced) {
 
 TEST_F(RocksDbDurabilityTest, ConflictWithAWriteInFlightIsAnsweredOnlyAfterItsSync) {
   const ShardKey key = KeyOf("t", 1);
+  const ShardKey durable = KeyOf("t", 2);
+  MustSwap(store_.get(), Create(durable, "r"));
   disk_->HoldLogSyncs();
   auto first = Start(Create(KeyOf("t", 7), "r"));
-  disk_->AwaitHeldSync();
-  // These two make the next round.
-  std::atomic<int> answered = 0;
+  ASSERT_TRUE(disk_->AwaitHeldSync().ok()) << "the log was not synced";
+  // These make the next round. The last one's conflict is with what is durable.
   auto winner = Start(Create(key, "r1"));
+  std::atomic<bool> answered = false;
   Inbox<SwapOutcome> loser;
   store_->CompareAndSwap(Create(key, "r2"), [&](SwapOutcome outcome) {
-    ++answered;
+    answered = true;
     loser.Put(std::move(outcome));
   });
-  EXPECT_EQ(answered, 0);
-  disk_->ReleaseLogSyncs();
+  auto independent = Start(Create(durable, "r3"));
+  disk_->PassOneLogSync();
   EXPECT_EQ(KindOf(first->Take()), "committed");
+  EXPECT_EQ(KindOf(independent->Take()), "conflict") << "it has nothing to wait for";
+  ASSERT_TRUE(disk_->AwaitHeldSync().ok()) << "the log was not synced";
+  EXPECT_FALSE(answered) << "the conflict was told before what it is with is durable";
+  disk_->ReleaseLogSyncs();
   EXPECT_EQ(KindOf(winner->Take()), "committed");
   EXPECT_EQ(KindOf(loser.Take()), "conflict");
 }
@@ -127,7 +137,7 @@ TEST_F(RocksDbDurabilityTest, WhatGathersDuringOneSyncSharesTheNext) {
   disk_->HoldLogSyncs();
   std::vector<std::unique_ptr<Inbox<SwapOutcome>>> inboxes;
   inboxes.push_back(Start(Create(KeyOf("t", 0), "r")));
-  disk_->AwaitHeldSync();
+  ASSERT_TRUE(disk_->AwaitHeldSync().ok()) << "the log was not synced";
   for (uint32_t i = 1; i <= 200; ++i) inboxes.push_back(Start(Create(KeyOf("t", i), "r")));
   disk_->ReleaseLogSyncs();
   for (const auto& inbox : inboxes) EXPECT_EQ(KindOf(inbox->Take()), "committed");
@@ -194,7 +204,7 @@ TEST_F(RocksDbDurabilityTest, OnlyWhatMayHaveLandedIsUnknown) {
   const ShardKey key = KeyOf("t", 1);
   disk_->HoldLogSyncs();
   auto good = Start(Create(KeyOf("t", 7), "r"));
-  disk_->AwaitHeldSync();
+  ASSERT_TRUE(disk_->AwaitHeldSync().ok()) << "the log was not synced";
   disk_->FailLogSyncsAfter(1);
   // The round that fails: a swap, a conflict with it, and a conflict with what is durable.
   auto landing = Start(Create(key, "r1"));
@@ -210,7 +220,7 @@ TEST_F(RocksDbDurabilityTest, WhatWaitsBehindAFailedWriteIsNotApplied) {
   disk_->HoldLogSyncs();
   disk_->FailLogSyncsAfter(0);
   auto in_flight = Start(Create(KeyOf("t", 1), "r"));
-  disk_->AwaitHeldSync();
+  ASSERT_TRUE(disk_->AwaitHeldSync().ok()) << "the log was not synced";
   std::vector<std::unique_ptr<Inbox<SwapOutcome>>> waiting;
   for (uint32_t i = 2; i < 20; ++i) waiting.push_back(Start(Create(KeyOf("t", i), "r")));
   disk_->ReleaseLogSyncs();
@@ -223,16 +233,18 @@ TEST_F(RocksDbDurabilityTest, ErrorInTheBackgroundEndsTheStore) {
   options.write_buffer_bytes = size_t{256} << 10U;
   Open(std::move(options));
   disk_->FailAppendsTo(".sst");
-  // Enough for the memory to be written to a table, which fails.
-  uint32_t shard = 0;
-  while (store_->Health().ok() && shard < 10'000) {
-    SwapRequest request = Create(KeyOf("t", shard++), "r");
+  // Until so much is in memory that a table is written, which fails.
+  for (uint32_t shard = 0; disk_->failed_append_count() == 0 && shard < 10'000; ++shard) {
+    SwapRequest request = Create(KeyOf("t", shard), "r");
     auto next = std::make_shared<storage::v1::ShardRecord>(*request.next);
     (*next->mutable_manifest()->mutable_annotations())["x"] = std::string(10'000, 'x');
     request.next = next;
     Swap(store_.get(), std::move(request));
   }
-  EXPECT_FALSE(failure_.Take().ok());
+  // No further write is needed to learn of it.
+  const std::optional<absl::Status> failure = failure_.TakeWithin(absl::Seconds(30));
+  ASSERT_TRUE(failure.has_value()) << "nobody was told that a table could not be written";
+  EXPECT_FALSE(failure->ok());
   ExpectEverythingFails();
   disk_->Heal();
   ExpectEverythingFails();

@@ -13,10 +13,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include <gtest/gtest.h>
 
 #include "claimd/storage/v1/storage.pb.h"
 
+#include "server/base/clock.h"
 #include "server/base/mutex.h"
 #include "server/store/manifest_store.h"
 #include "server/store/shard_key.h"
@@ -70,9 +72,18 @@ class Inbox {
   T Take() ABSL_LOCKS_EXCLUDED(mutex_) {
     const base::MutexLock lock(&mutex_);
     while (!value_.has_value()) filled_.Wait(&mutex_);
-    T value = *std::move(value_);
-    value_.reset();
-    return value;
+    return *std::exchange(value_, std::nullopt);
+  }
+  // Nothing if there is no answer for so long.
+  std::optional<T> TakeWithin(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::Duration start = base::SystemClock()->MonotonicNow();
+    const base::MutexLock lock(&mutex_);
+    while (!value_.has_value()) {
+      const absl::Duration waited = base::SystemClock()->MonotonicNow() - start;
+      if (waited >= patience) return std::nullopt;
+      filled_.WaitFor(&mutex_, patience - waited);
+    }
+    return std::exchange(value_, std::nullopt);
   }
 
  private:

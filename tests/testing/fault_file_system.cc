@@ -9,12 +9,15 @@
 #include <thread>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include <rocksdb/file_system.h>
 #include <rocksdb/io_status.h>
 #include <rocksdb/slice.h>
 
+#include "server/base/clock.h"
 #include "server/base/mutex.h"
 
 namespace claimd::testing {
@@ -104,9 +107,23 @@ void FaultFileSystem::HoldLogSyncs() {
   holding_ = true;
 }
 
-void FaultFileSystem::AwaitHeldSync() {
+absl::Status FaultFileSystem::AwaitHeldSync() {
+  const absl::Duration patience = absl::Seconds(30);
+  const absl::Duration start = base::SystemClock()->MonotonicNow();
   const base::MutexLock lock(&mutex_);
-  while (held_ == 0) changed_.Wait(&mutex_);
+  while (held_ == 0) {
+    const absl::Duration waited = base::SystemClock()->MonotonicNow() - start;
+    if (waited >= patience) return absl::DeadlineExceededError("nobody syncs the log");
+    changed_.WaitFor(&mutex_, patience - waited);
+  }
+  return absl::OkStatus();
+}
+
+void FaultFileSystem::PassOneLogSync() {
+  const base::MutexLock lock(&mutex_);
+  ++passes_;
+  changed_.NotifyAll();
+  while (passes_ > 0) changed_.Wait(&mutex_);
 }
 
 void FaultFileSystem::ReleaseLogSyncs() {
@@ -123,6 +140,11 @@ int FaultFileSystem::log_sync_count() const {
 void FaultFileSystem::FailLogSyncsAfter(int count) {
   const base::MutexLock lock(&mutex_);
   good_log_syncs_ = count;
+}
+
+int FaultFileSystem::failed_append_count() const {
+  const base::MutexLock lock(&mutex_);
+  return failed_append_count_;
 }
 
 void FaultFileSystem::FailAppendsTo(absl::string_view suffix) {
@@ -221,7 +243,9 @@ IOStatus FaultFileSystem::BeforeAppend(const std::string& path) {
   const base::MutexLock lock(&mutex_);
   if (stopped_) return IOStatus::IOError("the machine has stopped");
   for (const std::string& suffix : failing_suffixes_) {
-    if (absl::EndsWith(path, suffix)) return IOStatus::IOError("the disk does not take", path);
+    if (!absl::EndsWith(path, suffix)) continue;
+    ++failed_append_count_;
+    return IOStatus::IOError("the disk does not take", path);
   }
   return IOStatus::OK();
 }
@@ -231,8 +255,12 @@ IOStatus FaultFileSystem::BeforeSync(const std::string& path) {
   if (absl::EndsWith(path, ".log")) {
     ++held_;
     changed_.NotifyAll();
-    while (holding_) changed_.Wait(&mutex_);
+    while (holding_ && passes_ == 0) changed_.Wait(&mutex_);
     --held_;
+    if (passes_ > 0) {
+      --passes_;
+      changed_.NotifyAll();
+    }
     if (good_log_syncs_ == 0) return IOStatus::IOError("the disk does not sync", path);
     if (good_log_syncs_ > 0) --good_log_syncs_;
   }

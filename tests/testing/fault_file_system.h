@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include <rocksdb/file_system.h>
 #include <rocksdb/io_status.h>
@@ -28,8 +29,10 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
 
   // Syncs of the log wait from now on, until they are released.
   void HoldLogSyncs() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns when a sync waits.
-  void AwaitHeldSync() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns when a sync waits; DeadlineExceeded if none does for long.
+  absl::Status AwaitHeldSync() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets one sync that waits go on, and returns when it does. REQUIRES: a sync waits.
+  void PassOneLogSync() ABSL_LOCKS_EXCLUDED(mutex_);
   void ReleaseLogSyncs() ABSL_LOCKS_EXCLUDED(mutex_);
   // Syncs of the log that were done.
   int log_sync_count() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -38,6 +41,8 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   void FailLogSyncsAfter(int count) ABSL_LOCKS_EXCLUDED(mutex_);
   // Appends to files whose names end with 'suffix' fail from now on, and nothing is appended.
   void FailAppendsTo(absl::string_view suffix) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Appends that failed so.
+  int failed_append_count() const ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on nothing is written any more, as if the machine had stopped: all writes fail.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   // What was failing is well again.
@@ -89,10 +94,13 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   base::CondVar changed_;
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;
   int held_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Syncs that may pass all the same.
+  int passes_ ABSL_GUARDED_BY(mutex_) = 0;
   int log_sync_count_ ABSL_GUARDED_BY(mutex_) = 0;
   // Good syncs that are left, or negative for no end.
   int good_log_syncs_ ABSL_GUARDED_BY(mutex_) = -1;
   std::set<std::string> failing_suffixes_ ABSL_GUARDED_BY(mutex_);
+  int failed_append_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<std::thread::id> table_readers_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, FileState> files_ ABSL_GUARDED_BY(mutex_);
