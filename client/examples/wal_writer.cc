@@ -98,17 +98,17 @@ absl::Status CreateDurably(const std::string& dir, const std::string& name,
   const bool written =
       write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
       fsync(file) == 0;
-  const absl::Status wrote = written ? absl::OkStatus() : fail("write " + temporary);
+  absl::Status wrote = written ? absl::OkStatus() : fail("write " + temporary);
   close(file);
   if (!wrote.ok()) return wrote;
   // A link, unlike a rename, never takes the place of a file that is there.
-  const absl::Status linked =
+  absl::Status linked =
       link(temporary.c_str(), path.c_str()) == 0 ? absl::OkStatus() : fail("link " + path);
   unlink(temporary.c_str());
   if (!linked.ok()) return linked;
   const int directory = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return fail("open " + dir);
-  const absl::Status synced = fsync(directory) == 0 ? absl::OkStatus() : fail("fsync " + dir);
+  absl::Status synced = fsync(directory) == 0 ? absl::OkStatus() : fail("fsync " + dir);
   close(directory);
   return synced;
 }

@@ -138,7 +138,7 @@ absl::Status ClaimState::CheckFence(const CallOptions& call) {
 
 absl::Status ClaimState::Release(const CallOptions& call) {
   const absl::Duration deadline = core_->DeadlineOf(call);
-  const absl::Status took_turn = TakeTurn(deadline);
+  absl::Status took_turn = TakeTurn(deadline);
   if (ReasonOf(took_turn) == ErrorReason::kClaimReleased) return absl::OkStatus();
   if (!took_turn.ok()) return took_turn;
   absl::Status result;

@@ -46,7 +46,7 @@ class Core {
   }
 
   RetryLoop Retries(absl::Duration deadline, std::string request_id) const {
-    return RetryLoop(&environment_, &options_.retry, deadline, std::move(request_id));
+    return {&environment_, &options_.retry, deadline, std::move(request_id)};
   }
 
   // Sends one attempt: 'send' makes the call with the context and stubs that it is given.

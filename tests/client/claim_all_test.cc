@@ -70,7 +70,7 @@ class ClaimAllTest : public ::testing::Test {
   // What to do with one claim of a batch; 'round' counts the calls.
   using Decide = std::function<void(const v1::ClaimEpochRequest& request, int round,
                                     v1::BatchClaimEpochResult* result)>;
-  void Serve(Decide decide) {
+  void Serve(const Decide& decide) {
     server_ = std::make_unique<ScriptedServer>([decide](const SentCall& call) {
       if (call.method == "ClaimEpoch") {
         v1::ClaimEpochResponse response;

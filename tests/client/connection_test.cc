@@ -26,8 +26,8 @@
 #include "tests/client/scripted_server.h"
 
 // The packaged c-ares (1.18) leaks the name whenever it resolves "localhost".
-extern "C" const char* __lsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
-extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __lsan_default_suppressions();   // NOLINT: fixed name
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT: fixed name
   return "leak:libcares.so";
 }
 

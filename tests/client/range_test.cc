@@ -16,7 +16,8 @@ using ::testing::IsEmpty;
 using Numbers = Range<int>;
 
 // Serves pages in order; page n has the token "n".
-Numbers::FetchPage Pages(std::vector<std::vector<int>> pages, std::vector<std::string>* asked) {
+Numbers::FetchPage Pages(const std::vector<std::vector<int>>& pages,
+                         std::vector<std::string>* asked) {
   return [pages, asked](const std::string& token) -> absl::StatusOr<Numbers::Page> {
     asked->push_back(token);
     const size_t n = token.empty() ? 0 : std::stoul(token);

@@ -38,6 +38,7 @@ class Range {
 
   explicit Range(FetchPage fetch) : walk_(std::make_shared<Walk>(std::move(fetch))) {}
 
+  // NOLINTBEGIN(readability-identifier-naming): the names that the standard library looks for.
   class iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -45,6 +46,7 @@ class Range {
     using difference_type = std::ptrdiff_t;
     using pointer = const value_type*;
     using reference = const value_type&;
+    // NOLINTEND(readability-identifier-naming)
 
     iterator() = default;
 
