@@ -218,6 +218,16 @@ TEST_F(AdminTest, MoreThanTheLimitIsRefusedAndSaysHowManyWereTaken) {
   EXPECT_THAT(answer.status.error_message(), ::testing::HasSubstr("10"));
 }
 
+TEST_F(AdminTest, ImportedClaimCannotBreakTheRefusalsThatNameIt) {
+  const Shard shard = FreshShard();
+  v1::ShardManifest manifest = Manifest(shard);
+  manifest.mutable_claim()->set_writer_epoch(9);
+  manifest.mutable_claim()->set_claimant(std::string(20'000, 'c'));
+  if (!ImportOne(manifest).ok()) return;
+  EXPECT_TRUE(Refused(client().CheckFence(shard, 1).status, StatusCode::FAILED_PRECONDITION,
+                      "WRITER_FENCED", shard));
+}
+
 TEST_F(AdminTest, LastEpochAndVersionDoNotWrap) {
   const Shard last_epoch = FreshShard();
   v1::ShardManifest manifest = Manifest(last_epoch);

@@ -154,6 +154,37 @@ TEST_F(BadInputTest, LargestAllowedClaimIsGrantedAndItsRefusalsStillArrive) {
                       "SHARD_SPEC_FINGERPRINT_MISMATCH", shard));
 }
 
+TEST_F(BadInputTest, LongNamesBeyondAsciiDoNotBreakTheTrailersOfAnyRefusal) {
+  const auto repeated = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  const std::string euro = "\xe2\x82\xac";
+  const Shard shard{repeated(euro, 170), RandomUuid()};
+  EXPECT_TRUE(Refused(client().Get(shard).status, StatusCode::NOT_FOUND, "SHARD_NOT_FOUND", shard));
+  auto claim = ClaimOf(shard, repeated(euro, 85), 1);
+  claim.set_request_id(repeated(euro, 42));
+  const auto first = client().Call(claim);
+  ASSERT_TRUE(IsOk(first.status));
+  auto commit = CommitAfter(first.response.manifest());
+  commit.set_request_id(claim.request_id());
+  EXPECT_TRUE(Refused(client().Call(commit).status, StatusCode::INVALID_ARGUMENT,
+                      "REQUEST_ID_REUSED", shard));
+  commit = CommitAfter(first.response.manifest());
+  commit.mutable_manifest()->set_version(9);
+  EXPECT_TRUE(Refused(client().Call(commit).status, StatusCode::ABORTED,
+                      "MANIFEST_VERSION_CONFLICT", shard));
+  auto held = ClaimOf(shard, "next", 1);
+  held.set_mode(v1::CLAIM_MODE_IF_FREE);
+  EXPECT_TRUE(
+      Refused(client().Call(held).status, StatusCode::FAILED_PRECONDITION, "SHARD_HELD", shard));
+  ASSERT_TRUE(IsOk(client().Claim(shard, repeated(euro, 85), 1).status));
+  EXPECT_TRUE(Refused(client().CheckFence(shard, 1).status, StatusCode::FAILED_PRECONDITION,
+                      "WRITER_FENCED", shard));
+  EXPECT_TRUE(Refused(client().Call(claim).status, StatusCode::ABORTED, "CLAIM_SUPERSEDED", shard));
+}
+
 TEST_F(BadInputTest, TenMegabytesOfLabelsAreOneClearAnswer) {
   auto request = ClaimOf(FreshShard(), "writer");
   (*request.mutable_labels())["blob"] = std::string(10'000'000, 'x');

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "claimd/v1/admin.pb.h"
+#include "claimd/v1/shard_arbiter.pb.h"
 
 #include "tests/e2e/harness/child_process.h"
 #include "tests/e2e/harness/client.h"
@@ -86,7 +87,7 @@ TEST(FlagsTest, BadOnesAreUsageErrors) {
   ExpectRefusesToStart({listen, store, "--max-manifest-bytes=0"}, kExitUsage, "max");
   ExpectRefusesToStart({listen, "--store=redis:localhost"}, kExitUsage, "store");
   ExpectRefusesToStart({listen, "--store="}, kExitUsage, "store");
-  ExpectRefusesToStart({listen, "--store=rocksdb:"}, kExitUsage, "store");
+  ExpectRefusesToStart({listen, "--store=rocksdb:"}, kExitUsage, "directory");
   ExpectRefusesToStart({store, "--listen=nonsense"}, kExitUsage, "listen");
   ExpectRefusesToStart({store, "--listen="}, kExitUsage, "listen");
   ExpectRefusesToStart({store, "--listen=127.0.0.1:99999"}, kExitUsage, "listen");
@@ -242,12 +243,99 @@ TEST(ListenTest, UnixSocketLeftByAKilledServerIsTakenOver) {
   EXPECT_TRUE(IsOk(Client(server->address()).Claim(FreshShard(), "writer").status));
 }
 
+TEST(ListenTest, UnixSocketInUseIsRefused) {
+  const TempDir dir;
+  ServerProcess::Options options;
+  options.flags = {absl::StrCat("--listen=unix:", dir.Join("claimd.sock"))};
+  const auto first = StartOrDie(options);
+  ASSERT_NE(first, nullptr);
+  ExpectRefusesToStart({absl::StrCat("--listen=", first->address()),
+                        absl::StrCat("--store=rocksdb:", dir.Join("store"))},
+                       kExitListen, first->address());
+  EXPECT_TRUE(IsOk(Client(first->address()).Claim(FreshShard(), "unharmed").status));
+}
+
+TEST(ListenTest, FileInPlaceOfASocketIsRefusedAndLeftAlone) {
+  const TempDir dir;
+  WriteFile(dir.Join("file"), "precious");
+  ExpectRefusesToStart({absl::StrCat("--listen=unix:", dir.Join("file")),
+                        absl::StrCat("--store=rocksdb:", dir.Join("store"))},
+                       kExitListen, dir.Join("file"));
+  EXPECT_EQ(ReadFile(dir.Join("file")), "precious");
+}
+
+TEST(ListenTest, UnixPathThatDoesNotFitASocketIsRefused) {
+  const TempDir dir;
+  ExpectRefusesToStart({absl::StrCat("--listen=unix:", dir.Join(std::string(120, 'x'))),
+                        absl::StrCat("--store=rocksdb:", dir.Join("store"))},
+                       kExitListen, "too long");
+}
+
+TEST(ListenTest, SeveralAddressesAreServedAtOnce) {
+  const TempDir dir;
+  ServerProcess::Options options;
+  options.flags = {absl::StrCat("--listen=127.0.0.1:0,unix:", dir.Join("claimd.sock"))};
+  const auto server = StartOrDie(options);
+  ASSERT_NE(server, nullptr);
+  ASSERT_EQ(server->addresses().size(), 2U);
+  const Shard shard = FreshShard();
+  EXPECT_EQ(Client(server->addresses()[0]).Claim(shard, "tcp").response.writer_epoch(), 1U);
+  EXPECT_EQ(Client(server->addresses()[1]).Claim(shard, "unix").response.writer_epoch(), 2U);
+}
+
+TEST(ReadyFileTest, ThatCannotBeWrittenIsAnError) {
+  const TempDir dir;
+  const std::string path = dir.Join("missing/ready");
+  const absl::StatusOr<RunResult> run =
+      RunServerBinary({"--listen=127.0.0.1:0", absl::StrCat("--store=rocksdb:", dir.Join("store")),
+                       absl::StrCat("--ready-file=", path)});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_GT(run->exit.code, 0) << "signal " << run->exit.signal;
+  EXPECT_THAT(run->err, HasSubstr(path));
+}
+
+TEST(ReadyFileTest, IsGoneAfterTheStop) {
+  const TempDir dir;
+  ServerProcess::Options options;
+  const auto server = StartOrDie(options);
+  ASSERT_NE(server, nullptr);
+  EXPECT_TRUE(std::filesystem::exists(server->dir().Join("start-1/ready")));
+  ASSERT_TRUE(server->Stop().ok());
+  EXPECT_FALSE(std::filesystem::exists(server->dir().Join("start-1/ready")));
+}
+
 TEST(ReadyFileTest, NamesTheBoundAddress) {
   const auto server = StartOrDie();
   ASSERT_NE(server, nullptr);
   ASSERT_EQ(server->addresses().size(), 1U);
   EXPECT_THAT(server->address(), ::testing::StartsWith("127.0.0.1:"));
   EXPECT_THAT(server->address(), Not(::testing::EndsWith(":0")));
+}
+
+TEST(LogTest, ValuesFromCallersCannotForgeFieldsOrLines) {
+  const auto server = StartOrDie();
+  ASSERT_NE(server, nullptr);
+  const Client client(server->address());
+  ASSERT_TRUE(IsOk(client.Claim(FreshShard(), "x\" writer_epoch=99 claimant=\"y").status));
+  EXPECT_FALSE(client.Claim(Shard{"t\nI2026 msg=forged", "\" reason=FORGED \""}, "x").ok());
+  const std::string log = server->Stderr();
+  EXPECT_THAT(log, HasSubstr("claimant=\"x\\\" writer_epoch=99 claimant=\\\"y\"")) << log;
+  EXPECT_THAT(log, Not(HasSubstr("\nI2026 msg=forged"))) << log;
+  EXPECT_THAT(log, Not(HasSubstr("\"\" reason=FORGED"))) << log;
+}
+
+TEST(LogTest, FloodOfRefusalsIsNoFloodOfLines) {
+  const auto server = StartOrDie();
+  ASSERT_NE(server, nullptr);
+  const Client client(server->address());
+  const Shard shard = FreshShard();
+  ASSERT_TRUE(IsOk(client.Claim(shard, "writer", 1).status));
+  v1::BatchClaimEpochRequest flood;
+  constexpr int kRefusals = 1000;
+  for (int i = 0; i < kRefusals; ++i) *flood.add_requests() = ClaimOf(shard, "intruder", 2);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(IsOk(client.Call(flood).status));
+  const std::string log = server->Stderr();
+  EXPECT_LT(std::count(log.begin(), log.end(), '\n'), 2 * kRefusals) << "of 3,000 refusals";
 }
 
 TEST(LogTest, HasOneLineForEachClaimSealDropAndRefusalAndNoneForReads) {
