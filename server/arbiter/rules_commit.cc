@@ -1,5 +1,6 @@
 // The rules about whole manifests that come from outside: CommitManifest (DESIGN §5) and imports.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "server/arbiter/errors.h"
 #include "server/arbiter/rules.h"
 #include "server/arbiter/rules_internal.h"
+#include "server/base/text.h"
 #include "server/base/uuid.h"
 #include "server/store/shard_key.h"
 
@@ -138,6 +140,32 @@ void CheckImportedIdentity(const v1::ShardManifest& manifest, Violations* bad) {
   }
 }
 
+// An imported claim is bound as one that is asked for: it is repeated in refusals, and repeated
+// claims are looked up by its id.
+void CheckImportedClaim(const v1::ShardManifest& manifest, Violations* bad) {
+  constexpr size_t kClaimantMax = 256;
+  constexpr size_t kRequestIdMax = 128;
+  constexpr int kLabelsMax = 64;
+  constexpr size_t kLabelKeyMax = 128;
+  constexpr size_t kLabelValueMax = 1024;
+  const v1::Claim& claim = manifest.claim();
+  if (claim.writer_epoch() != manifest.writer_epoch() || manifest.writer_epoch() == 0) {
+    bad->push_back({"manifest.claim.writer_epoch", "must be manifest.writer_epoch"});
+  }
+  if (claim.claimant().size() > kClaimantMax || !base::IsPlainText(claim.claimant())) {
+    bad->push_back({"manifest.claim.claimant", "must be at most 256 bytes of plain text"});
+  }
+  if (claim.request_id().size() > kRequestIdMax || !base::IsPlainText(claim.request_id())) {
+    bad->push_back({"manifest.claim.request_id", "must be at most 128 bytes of plain text"});
+  }
+  bool fits = claim.labels_size() <= kLabelsMax;
+  for (const auto& [key, value] : claim.labels()) {
+    fits = fits && key.size() <= kLabelKeyMax && value.size() <= kLabelValueMax &&
+           base::IsPlainText(key) && base::IsPlainText(value);
+  }
+  if (!fits) bad->push_back({"manifest.claim.labels", "has too many or too long entries"});
+}
+
 Violations CheckImported(const v1::ShardManifest& manifest, const Limits& limits) {
   Violations bad;
   if (manifest.version() == 0 || manifest.version() == kMaxNumber) {
@@ -154,10 +182,7 @@ Violations CheckImported(const v1::ShardManifest& manifest, const Limits& limits
     bad.push_back({"manifest.status", absl::StrCat("must be ACTIVE or SEALED, not ",
                                                    static_cast<int>(manifest.status()))});
   }
-  if (manifest.has_claim() && (manifest.claim().writer_epoch() != manifest.writer_epoch() ||
-                               manifest.writer_epoch() == 0)) {
-    bad.push_back({"manifest.claim.writer_epoch", "must be manifest.writer_epoch"});
-  }
+  if (manifest.has_claim()) CheckImportedClaim(manifest, &bad);
   CheckImportedIdentity(manifest, &bad);
   CheckSsTables(manifest, &bad);
   CheckSize(manifest, limits, &bad);

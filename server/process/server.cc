@@ -51,7 +51,8 @@ void SetTransportOptions(const Config& config, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.request_bytes_max));
   // A page or a manifest can pass the default limit; our own limits bound what is sent.
   builder->SetMaxSendMessageSize(std::numeric_limits<int>::max());
-  // Clients of ours ping every 10 s, also when idle, to learn early that a server is gone.
+  // Clients may ping every 5 s, also when idle, to learn early that a server is gone; more is
+  // abuse.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kPingIntervalMinMs);
@@ -156,8 +157,9 @@ absl::Status Server::Serve() {
 void Server::Drain() {
   LOG(INFO) << "msg=draining timeout=" << absl::FormatDuration(config_.drain_timeout);
   if (!config_.ready_file.empty()) std::remove(config_.ready_file.c_str());
-  health_.SetServing(false);
+  // Whoever hears of NOT_SERVING must find the gate closed.
   gate_.StartDraining();
+  health_.SetServing(false);
   if (absl::Status idle = gate_.AwaitIdle(config_.drain_timeout); !idle.ok()) {
     LOG(WARNING) << "msg=\"drain timeout, cancelling the rest\" cause=\"" << idle.message() << "\"";
   }

@@ -108,10 +108,12 @@ class AdminService final : public RawService {
   grpc::ServerUnaryReactor* GetServerInfo(CallbackServerContext* context, const ByteBuffer* request,
                                           ByteBuffer* response) override {
     RawCall<v1::GetServerInfoRequest> call(&environment_, context, response);
-    if (absl::Status ready = call.Open(*request); !ready.ok()) {
-      call.Refuse(ready);
-    } else {
+    absl::Status ready = call.Parse(*request);
+    if (ready.ok()) ready = call.Enter(1);
+    if (ready.ok()) {
       call.Answer(Info());
+    } else {
+      call.Refuse(ready);
     }
     return call.reactor();
   }

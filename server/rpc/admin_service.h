@@ -17,7 +17,7 @@ namespace claimd::rpc {
 // What GetServerInfo answers beside what the store says.
 struct ServerFacts {
   std::string version;
-  absl::Time start_time;
+  absl::Time start_time = absl::InfinitePast();
   v1::ServerLimits limits;
 };
 

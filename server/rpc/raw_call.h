@@ -20,7 +20,7 @@
 #include "server/rpc/request_log.h"
 #include "server/rpc/status_details.h"
 
-// How every unary call runs: gate → parse → validate → arbiter → status.
+// How every unary call runs: parse → validate → gate → arbiter → status.
 //
 // Calls come as bytes and are parsed here, because gRPC answers bytes that do not parse with an
 // empty UNIMPLEMENTED, and a caller must be told which of its fields is no UTF-8.
@@ -55,16 +55,12 @@ class RawCall {
   const Request& request() const { return *request_; }
   const Environment& environment() const { return *environment_; }
 
-  // Lets the call in and parses it.
-  absl::Status Open(const grpc::ByteBuffer& bytes) {
-    if (absl::Status parsed = ParseRequest(bytes, request_); !parsed.ok()) return parsed;
-    return Enter(1);
-  }
+  absl::Status Parse(const grpc::ByteBuffer& bytes) { return ParseRequest(bytes, request_); }
 
-  // Adds to the call's weight in the gate; given back when it is answered.
+  // Lets the call in with this weight, until it is answered. REQUIRES: not called before.
   absl::Status Enter(size_t weight) {
     if (absl::Status entered = environment_->gate->Enter(weight); !entered.ok()) return entered;
-    weight_ += weight;
+    weight_ = weight;
     return absl::OkStatus();
   }
 
@@ -116,8 +112,9 @@ grpc::ServerUnaryReactor* RunUnary(
     void (arbiter::Arbiter::*method)(const Request*, arbiter::Arbiter::Callback<Response>)) {
   auto call = std::make_unique<RawCall<Request>>(environment, context, response_bytes);
   grpc::ServerUnaryReactor* const reactor = call->reactor();
-  absl::Status ready = call->Open(*bytes);
+  absl::Status ready = call->Parse(*bytes);
   if (ready.ok()) ready = validate(call->request());
+  if (ready.ok()) ready = call->Enter(1);
   const Request* const request = &call->request();
   auto finish = [call = std::move(call), rpc, policy](absl::StatusOr<Response> response) {
     RequestLog* const log = call->environment().log;

@@ -116,10 +116,9 @@ class ShardArbiterService final : public RawService {
     auto call =
         std::make_unique<RawCall<v1::BatchClaimEpochRequest>>(&environment_, context, response);
     ServerUnaryReactor* const reactor = call->reactor();
-    absl::Status ready = call->Open(*request);
+    absl::Status ready = call->Parse(*request);
     if (ready.ok()) ready = Validate(call->request());
-    // Open counted one; the batch weighs as much as its claims.
-    if (ready.ok()) ready = call->Enter(static_cast<size_t>(call->request().requests_size()) - 1);
+    if (ready.ok()) ready = call->Enter(static_cast<size_t>(call->request().requests_size()));
     if (!ready.ok()) {
       call->Refuse(ready);
       return reactor;
