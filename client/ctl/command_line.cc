@@ -32,6 +32,10 @@ const FlagSpec* FindFlag(const std::vector<FlagSpec>& flags, absl::string_view n
   return found == flags.end() ? nullptr : &*found;
 }
 
+bool Contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 std::string Quoted(const std::string& word) { return absl::StrCat("\"", Printable(word), "\""); }
 
 template <typename Integer>
@@ -137,8 +141,7 @@ absl::Status Invocation::ParseFlag(const Grammar& grammar, const std::vector<std
     if (*index + 1 >= words.size()) return UsageError(shown + " needs a value");
     value = words[++*index];
   }
-  if (!flag->choices.empty() &&
-      std::find(flag->choices.begin(), flag->choices.end(), *value) == flag->choices.end()) {
+  if (!flag->choices.empty() && !Contains(flag->choices, *value)) {
     return UsageError(absl::StrCat(shown, " must be ", absl::StrJoin(flag->choices, ", "), ", not ",
                                    Quoted(*value)));
   }
@@ -163,12 +166,12 @@ absl::Status Invocation::CheckArguments(const Grammar& grammar) const {
                                    " is one argument too many: ", Synopsis(command)));
   }
   for (size_t i = 0; i < arguments_.size(); ++i) {
-    const auto& choices = specs[std::min(i, specs.size() - 1)].choices;
-    if (!choices.empty() &&
-        std::find(choices.begin(), choices.end(), arguments_[i]) == choices.end()) {
-      return UsageError(absl::StrCat("there is no ", command_, " ", Quoted(arguments_[i]),
-                                     "; there is ", absl::StrJoin(choices, ", ")));
+    const ArgumentSpec& spec = specs[std::min(i, specs.size() - 1)];
+    if (spec.choices.empty() || spec.others_allowed || Contains(spec.choices, arguments_[i])) {
+      continue;
     }
+    return UsageError(absl::StrCat("there is no ", command_, " ", Quoted(arguments_[i]),
+                                   "; there is ", absl::StrJoin(spec.choices, ", ")));
   }
   return absl::OkStatus();
 }

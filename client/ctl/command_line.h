@@ -34,6 +34,8 @@ struct ArgumentSpec {
   bool repeated = false;
   bool is_directory = false;
   std::vector<std::string> choices = {};
+  // Whether there can be others than 'choices', which are offered for completion only.
+  bool others_allowed = false;
 };
 
 struct CommandSpec {
@@ -72,7 +74,7 @@ class Invocation {
   const std::string& argument(size_t index) const { return arguments_.at(index); }
   absl::StatusOr<uint64_t> NumberArgument(size_t index, const std::string& name) const;
 
-  bool Has(const std::string& flag) const { return flags_.count(flag) > 0; }
+  bool Has(const std::string& flag) const { return flags_.contains(flag); }
   // Each value given for the flag, in order.
   std::vector<std::string> Values(const std::string& flag) const;
   // The last value given, or ''.

@@ -22,7 +22,7 @@ namespace {
 using Handler = absl::StatusOr<ExitCode> (*)(const Context&);
 
 const std::map<std::string, Handler>& Handlers() {
-  static const auto* const kHandlers = new std::map<std::string, Handler>{
+  static const auto* const handlers = new std::map<std::string, Handler>{
       {"claim", RunClaim},
       {"check", RunCheck},
       {"get", RunGet},
@@ -39,7 +39,7 @@ const std::map<std::string, Handler>& Handlers() {
       {"import-lance", RunImportLance},
       {"export-lance", RunExportLance},
   };
-  return *kHandlers;
+  return *handlers;
 }
 
 std::string HelpFor(const std::string& command) {

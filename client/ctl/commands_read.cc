@@ -45,6 +45,8 @@ absl::StatusOr<ExitCode> ShowRange(const Range<T>& range, const Context& context
     }
     const T& item = **it;
     listing->Add(internal::ToProto(item), [&cells, &item] { return cells(item); });
+    // Whoever read this may have had enough.
+    if (!context.out().good()) return ExitCode::kOther;
     // Going on may ask for another page, which nobody wants behind the limit.
     if (--left == 0) break;
     ++it;

@@ -16,8 +16,8 @@ std::string Example(const std::string& before, const std::string& after = "") {
 }
 
 const std::vector<ArgumentSpec>& ShardArguments() {
-  static const auto* const kArguments = new std::vector<ArgumentSpec>{{"TABLE"}, {"SHARD_ID"}};
-  return *kArguments;
+  static const auto* const arguments = new std::vector<ArgumentSpec>{{"TABLE"}, {"SHARD_ID"}};
+  return *arguments;
 }
 
 std::vector<ArgumentSpec> ShardAndEpoch() { return {{"TABLE"}, {"SHARD_ID"}, {"EPOCH"}}; }
@@ -166,7 +166,7 @@ std::vector<CommandSpec> ReadCommands() {
        {LimitFlag()},
        {Example("claims")}},
       {"health",
-       {{"SERVICE", true, false, false, {"claimd.v1.ShardArbiter", "claimd.v1.Admin"}}},
+       {{"SERVICE", true, false, false, {"claimd.v1.ShardArbiter", "claimd.v1.Admin"}, true}},
        "asks whether the server serves",
        "Exit code 0: it does. 7: it does not, or gives no answer. 3: it knows no such service.",
        {},
@@ -246,8 +246,8 @@ Grammar MakeGrammar() {
 }  // namespace
 
 const Grammar& ClaimctlGrammar() {
-  static const auto* const kGrammar = new Grammar(MakeGrammar());
-  return *kGrammar;
+  static const auto* const grammar = new Grammar(MakeGrammar());
+  return *grammar;
 }
 
 }  // namespace claimd::ctl

@@ -13,7 +13,9 @@ namespace claimd::ctl {
 namespace {
 
 constexpr size_t kGap = 2;
-constexpr size_t kShrunkMin = 6;
+// Cells are cut to the first width as long as columns can be left out, and to the second if not.
+constexpr size_t kCutMin = 16;
+constexpr size_t kStumpMin = 6;
 constexpr size_t kRowsForLayout = 1'000;
 
 std::string Padded(const std::string& cell, size_t width, bool right) {
@@ -43,14 +45,26 @@ void Table::Flush() {
 }
 
 void Table::Layout() {
+  std::vector<size_t> natural;
   for (size_t i = 0; i < columns_.size(); ++i) {
     size_t width = DisplayWidth(columns_[i].header);
     for (const auto& row : rows_) width = std::max(width, DisplayWidth(row[i]));
-    widths_.push_back(width);
+    natural.push_back(width);
   }
+  widths_ = natural;
   if (line_width_.columns == 0) return;
-  while (LineLength() > line_width_.columns) {
-    if (!ShrinkOne() && !LeaveOutOne()) return;
+  while (!Shrink(kCutMin)) {
+    size_t least = columns_.size();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].leave_out == 0 || natural[i] == 0) continue;
+      if (least == columns_.size() || columns_[i].leave_out > columns_[least].leave_out) least = i;
+    }
+    if (least == columns_.size()) {
+      Shrink(kStumpMin);
+      return;
+    }
+    natural[least] = 0;
+    widths_ = natural;
   }
 }
 
@@ -62,27 +76,17 @@ size_t Table::LineLength() const {
   return length;
 }
 
-// Makes the widest of the shrinkable columns one narrower; false if none can be.
-bool Table::ShrinkOne() {
-  size_t widest = columns_.size();
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    const size_t width_min = std::max(kShrunkMin, DisplayWidth(columns_[i].header));
-    if (!columns_[i].shrinkable || widths_[i] <= width_min) continue;
-    if (widest == columns_.size() || widths_[i] > widths_[widest]) widest = i;
+bool Table::Shrink(size_t cell_width_min) {
+  while (LineLength() > line_width_.columns) {
+    size_t widest = columns_.size();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const size_t width_min = std::max(cell_width_min, DisplayWidth(columns_[i].header));
+      if (!columns_[i].shrinkable || widths_[i] <= width_min) continue;
+      if (widest == columns_.size() || widths_[i] > widths_[widest]) widest = i;
+    }
+    if (widest == columns_.size()) return false;
+    --widths_[widest];
   }
-  if (widest == columns_.size()) return false;
-  --widths_[widest];
-  return true;
-}
-
-bool Table::LeaveOutOne() {
-  size_t first = columns_.size();
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].leave_out == 0 || widths_[i] == 0) continue;
-    if (first == columns_.size() || columns_[i].leave_out > columns_[first].leave_out) first = i;
-  }
-  if (first == columns_.size()) return false;
-  widths_[first] = 0;
   return true;
 }
 

@@ -21,7 +21,7 @@ struct Column {
   bool numeric = false;
   // May be cut where the line is too long.
   bool shrinkable = false;
-  // Where cutting is not enough, columns are left out: larger numbers first, 0 never.
+  // Before cells are cut to a stump, columns are left out: larger numbers first, 0 never.
   int leave_out = 0;
 };
 
@@ -41,8 +41,8 @@ class Table {
  private:
   void Layout();
   size_t LineLength() const;
-  bool ShrinkOne();
-  bool LeaveOutOne();
+  // Cuts cells, but none below 'cell_width_min', until the line fits. Answers whether it does.
+  bool Shrink(size_t cell_width_min);
   void Write(const std::vector<std::string>& cells);
 
   const std::vector<Column> columns_;
