@@ -26,8 +26,9 @@
 #include "tests/client/scripted_server.h"
 
 // The packaged c-ares (1.18) leaks the name whenever it resolves "localhost".
-extern "C" const char* __lsan_default_suppressions();   // NOLINT: fixed name
-extern "C" const char* __lsan_default_suppressions() {  // NOLINT: fixed name
+// The sanitizer looks for this name.
+extern "C" const char* __lsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
   return "leak:libcares.so";
 }
 

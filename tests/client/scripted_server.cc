@@ -28,8 +28,9 @@
 // gRPC's header templates are compiled here with ThreadSanitizer, which cannot see how the packaged
 // library orders their calls. Each line names a frame below which only gRPC's own code runs, so
 // that a race of ours, in a script or in the client, is still found.
-extern "C" const char* __tsan_default_suppressions();   // NOLINT: fixed name
-extern "C" const char* __tsan_default_suppressions() {  // NOLINT: fixed name
+// The sanitizer looks for this name.
+extern "C" const char* __tsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
   return "race_top:grpc::internal::\n"
          "race_top:grpc::ByteBuffer::\n"
          "race:grpc::internal::CallbackWithSuccessTag::Set\n"
