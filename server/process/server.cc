@@ -144,7 +144,9 @@ absl::Status Server::Serve() {
       environment, store_.get(),
       {.version = kVersion, .start_time = base::SystemClock()->Now(), .limits = LimitsOf(config_)});
   if (absl::Status listening = Listen(); !listening.ok()) return listening;
-  health_.SetServing(store_->Health().ok());
+  health_.SetServing(true);
+  // A store that failed meanwhile has said so already, and must not be overruled.
+  if (!store_->Health().ok()) health_.SetServing(false);
   const store::StoreInfo info = store_->Info();
   LOG(INFO) << "msg=serving version=" << kVersion << " listen=" << absl::StrJoin(addresses_, ",")
             << " store=" << config_.store << " store_id=" << base::FormatUuid(info.store_id)

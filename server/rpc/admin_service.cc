@@ -81,6 +81,8 @@ class ImportCall final : public grpc::ServerReadReactor<ByteBuffer> {
   void Answer(const absl::Status& verdict) {
     google::rpc::Status* const result = response_.add_results();
     if (!verdict.ok()) {
+      environment_->log->Refused("ImportManifests", request_.manifest().table(),
+                                 request_.manifest().shard_id(), verdict);
       *result = ToRpcStatus(verdict);
       details_bytes_ += result->ByteSizeLong();
       if (details_bytes_ > kImportDetailsBytesMax) {

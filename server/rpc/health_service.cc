@@ -46,14 +46,9 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
  public:
   Watcher(HealthService* service, bool known) : service_(service), known_(known) {}
 
-  // Wants this told. A service that is unknown stays so. Any thread; not under a lock.
-  void Send(bool serving) ABSL_LOCKS_EXCLUDED(mutex_) {
-    {
-      const base::MutexLock lock(&mutex_);
-      wanted_ = known_ ? ToWire(serving) : HealthCheckResponse::SERVICE_UNKNOWN;
-    }
-    Advance();
-  }
+  // Sends the service's status if it is another than was sent last; an unknown service stays
+  // unknown. Any thread; not under a lock.
+  void Update() { Advance(); }
 
   // Wants the stream ended. Any thread; not under a lock.
   void End(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -79,6 +74,11 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   void OnDone() override { service_->Remove(this); }
 
  private:
+  // Read anew each time, so that no change is lost between a read and its sending.
+  HealthCheckResponse::ServingStatus Status() const {
+    return known_ ? ToWire(service_->IsServing()) : HealthCheckResponse::SERVICE_UNKNOWN;
+  }
+
   // Starts what is wanted next, if nothing is under way.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_) {
     bool end = false;
@@ -90,9 +90,9 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
         ended_ = true;
         end = true;
         end_status = end_status_;
-      } else if (wanted_ != sent_) {
+      } else if (const auto status = Status(); status != sent_) {
         busy_ = true;
-        sent_ = wanted_;
+        sent_ = status;
         message_.set_status(sent_);
       } else {
         return;
@@ -110,13 +110,17 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   // Touched only by whoever set busy_.
   HealthCheckResponse message_;
   base::Mutex mutex_;
-  HealthCheckResponse::ServingStatus wanted_ ABSL_GUARDED_BY(mutex_) = HealthCheckResponse::UNKNOWN;
   HealthCheckResponse::ServingStatus sent_ ABSL_GUARDED_BY(mutex_) = HealthCheckResponse::UNKNOWN;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool end_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::Status end_status_ ABSL_GUARDED_BY(mutex_) = grpc::Status::CANCELLED;
 };
+
+bool HealthService::IsServing() const {
+  const base::MutexLock lock(&mutex_);
+  return serving_;
+}
 
 std::vector<std::shared_ptr<HealthService::Watcher>> HealthService::Watchers() {
   std::vector<std::shared_ptr<Watcher>> watchers;
@@ -131,7 +135,7 @@ void HealthService::SetServing(bool serving) {
     const base::MutexLock lock(&mutex_);
     serving_ = serving;
   }
-  for (const auto& watcher : Watchers()) watcher->Send(serving);
+  for (const auto& watcher : Watchers()) watcher->Update();
 }
 
 void HealthService::Shutdown() {
@@ -150,10 +154,7 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* cont
     reactor->Finish({grpc::StatusCode::NOT_FOUND, "there is no service of this name"});
     return reactor;
   }
-  {
-    const base::MutexLock lock(&mutex_);
-    response->set_status(ToWire(serving_));
-  }
+  response->set_status(ToWire(IsServing()));
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }
@@ -162,17 +163,15 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
     grpc::CallbackServerContext* /*context*/, const HealthCheckRequest* request) {
   const auto watcher = std::make_shared<Watcher>(this, IsKnown(request->service()));
   bool refused = false;
-  bool serving = false;
   {
     const base::MutexLock lock(&mutex_);
     refused = shut_down_ || watchers_.size() >= kWatchersMax;
-    serving = serving_;
     watchers_.emplace(watcher.get(), watcher);
   }
   if (refused) {
     watcher->End(Unavailable());
   } else {
-    watcher->Send(serving);
+    watcher->Update();
   }
   return watcher.get();
 }

@@ -42,10 +42,11 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
  private:
   class Watcher;
 
+  bool IsServing() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<Watcher>> Watchers() ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(Watcher* watcher) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
   bool serving_ ABSL_GUARDED_BY(mutex_) = false;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   std::unordered_map<Watcher*, std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mutex_);

@@ -20,7 +20,7 @@
 #include "server/rpc/request_log.h"
 #include "server/rpc/status_details.h"
 
-// How every unary call runs: parse → validate → gate → arbiter → status.
+// How every unary call runs: gate → parse → validate → arbiter → status.
 //
 // Calls come as bytes and are parsed here, because gRPC answers bytes that do not parse with an
 // empty UNIMPLEMENTED, and a caller must be told which of its fields is no UTF-8.
@@ -72,9 +72,9 @@ class RawCall {
 
  private:
   void Close(const grpc::Status& status) {
-    // Once finished, the reactor and the buffers belong to gRPC again.
-    reactor_->Finish(status);
+    // First out of the gate: once the last call is finished, the services may be gone.
     if (weight_ > 0) environment_->gate->Leave(weight_);
+    reactor_->Finish(status);
   }
 
   const Environment* const environment_;
@@ -112,9 +112,9 @@ grpc::ServerUnaryReactor* RunUnary(
     void (arbiter::Arbiter::*method)(const Request*, arbiter::Arbiter::Callback<Response>)) {
   auto call = std::make_unique<RawCall<Request>>(environment, context, response_bytes);
   grpc::ServerUnaryReactor* const reactor = call->reactor();
-  absl::Status ready = call->Parse(*bytes);
+  absl::Status ready = call->Enter(1);
+  if (ready.ok()) ready = call->Parse(*bytes);
   if (ready.ok()) ready = validate(call->request());
-  if (ready.ok()) ready = call->Enter(1);
   const Request* const request = &call->request();
   auto finish = [call = std::move(call), rpc, policy](absl::StatusOr<Response> response) {
     RequestLog* const log = call->environment().log;

@@ -43,6 +43,8 @@ using RawService =
 
 // Clients' default limit is 4 MiB for one message.
 constexpr size_t kBatchBytesMax = size_t{3} << 20U;
+// Past this, refusals keep their ErrorInfo only, or 1,024 of them would not fit.
+constexpr size_t kBatchDetailsBytesMax = size_t{1} << 20U;
 
 // One batch while it runs: the claims that are valid go to the arbiter, the others are answered
 // here.
@@ -86,6 +88,11 @@ class BatchCall {
                   size_t* bytes) {
     if (!result.ok()) {
       *out->mutable_status() = ToRpcStatus(result.status());
+      if (*bytes > kBatchDetailsBytesMax && out->status().details_size() > 1) {
+        // ErrorInfo comes first and says what a program needs.
+        out->mutable_status()->mutable_details()->DeleteSubrange(1,
+                                                                 out->status().details_size() - 1);
+      }
     } else {
       *out->mutable_response() = *std::move(result);
       if (*bytes + out->ByteSizeLong() > kBatchBytesMax) {
@@ -120,6 +127,7 @@ class ShardArbiterService final : public RawService {
     if (ready.ok()) ready = Validate(call->request());
     if (ready.ok()) ready = call->Enter(static_cast<size_t>(call->request().requests_size()));
     if (!ready.ok()) {
+      environment_.log->Refused("BatchClaimEpoch", "", "", ready);
       call->Refuse(ready);
       return reactor;
     }
@@ -135,7 +143,8 @@ class ShardArbiterService final : public RawService {
   ServerUnaryReactor* InitializeShard(CallbackServerContext* context, const ByteBuffer* request,
                                       ByteBuffer* response) override {
     return Run<v1::InitializeShardRequest>(context, request, response, "InitializeShard",
-                                           LogPolicy::kRefusals, &Arbiter::InitializeShard);
+                                           LogPolicy::kGrantsAndRefusals,
+                                           &Arbiter::InitializeShard);
   }
 
   ServerUnaryReactor* CheckFence(CallbackServerContext* context, const ByteBuffer* request,

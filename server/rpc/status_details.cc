@@ -15,8 +15,8 @@ namespace {
 
 // Base64 makes details a third larger and percent-encoding can triple the message; together they
 // stay below 8 KiB.
-constexpr size_t kDetailsBytesMax = 4'096;
-constexpr size_t kMessageBytesMax = 800;
+constexpr size_t kDetailsBytesMax = 3'584;
+constexpr size_t kMessageBytesMax = 512;
 constexpr absl::string_view kErrorInfoUrl = "type.googleapis.com/google.rpc.ErrorInfo";
 
 // The longest prefix that does not cut a UTF-8 sequence.
