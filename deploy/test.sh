@@ -89,14 +89,14 @@ check_format() {
 # Compares with the commit before the last one that touched the protos.
 check_breaking() {
   local last
-  last=$(git log -1 --format=%H -- proto/claimd) || return
+  last=$(git log -1 --format=%H -- proto) || return
   if ! git rev-parse -q --verify "$last^:proto/claimd/v1" >/dev/null; then
     say "nothing to compare with: the protos have no earlier commit"
     return 0
   fi
   rm -rf build/breaking && mkdir -p build/breaking &&
     git archive "$last^" proto buf.yaml | tar -x -C build/breaking &&
-    buf breaking --path proto/claimd --against build/breaking
+    buf breaking --against build/breaking
 }
 
 cd "$CLAIMD_ROOT" || exit 1

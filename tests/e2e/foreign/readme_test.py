@@ -29,12 +29,15 @@ def claimd_help():
 
 
 def run(command, address):
-    """What a command of README.md prints, as if claimd served at its default address."""
+    """What a command of README.md prints, as if claimd served at its default address.
+
+    It runs where the Lance tables of its import lie.
+    """
     path = os.pathsep.join([str(CLAIMCTL.parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["bash", "-c", command.replace(ADDRESS, address)], stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S, check=False,
-        env={**os.environ, "PATH": path, "CLAIMD_SERVER": address})
+        ["bash", "-c", command.replace(ADDRESS, address)], cwd=SOURCE_DIR / "tests/data",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=TIMEOUT_S, check=False, env={**os.environ, "PATH": path, "CLAIMD_SERVER": address})
     return done.stdout.replace(address, ADDRESS)
 
 
