@@ -46,17 +46,18 @@ void WriteErrorJson(const absl::Status& status, const ErrorDetails& details, std
   }
   std::vector<std::string> violations;
   for (const FieldViolation& violation : details.field_violations) {
-    violations.push_back(absl::StrCat("{\"field\":", JsonString(violation.field),
-                                      ",\"description\":", JsonString(violation.description), "}"));
+    violations.push_back(absl::StrCat(R"({"field":)", JsonString(violation.field),
+                                      R"(,"description":)", JsonString(violation.description),
+                                      "}"));
   }
-  *err << "{\"code\":" << JsonString(absl::StatusCodeToString(status.code()))
-       << ",\"reason\":" << JsonString(details.reason_text)
-       << ",\"message\":" << JsonString(std::string(status.message())) << ",\"metadata\":{"
-       << absl::StrJoin(metadata, ",") << "},\"fieldViolations\":["
-       << absl::StrJoin(violations, ",") << "],\"requestId\":" << JsonString(details.request_id)
-       << ",\"mayHaveLanded\":" << (details.may_have_landed ? "true" : "false")
-       << ",\"next\":" << JsonString(NextStep(status))
-       << ",\"exitCode\":" << static_cast<int>(ExitCodeOf(status)) << "}" << std::endl;
+  *err << R"({"code":)" << JsonString(absl::StatusCodeToString(status.code())) << R"(,"reason":)"
+       << JsonString(details.reason_text) << R"(,"message":)"
+       << JsonString(std::string(status.message())) << R"(,"metadata":{)"
+       << absl::StrJoin(metadata, ",") << R"(},"fieldViolations":[)"
+       << absl::StrJoin(violations, ",") << R"(],"requestId":)" << JsonString(details.request_id)
+       << R"(,"mayHaveLanded":)" << (details.may_have_landed ? "true" : "false") << R"(,"next":)"
+       << JsonString(NextStep(status)) << R"(,"exitCode":)" << static_cast<int>(ExitCodeOf(status))
+       << "}" << std::endl;
 }
 
 }  // namespace

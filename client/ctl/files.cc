@@ -145,18 +145,20 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) 
 }
 
 absl::Status MakeDirectories(const std::string& path) {
-  const auto there = IsDirectory(path);
-  if (!there.ok()) return there.status();
-  if (*there) return absl::OkStatus();
-  const std::string parent = fs::path(path).parent_path().string();
-  if (!parent.empty() && parent != path) {
-    if (absl::Status status = MakeDirectories(parent); !status.ok()) return status;
-  }
   constexpr mode_t kDirectoryMode = 0755;
-  if (mkdir(path.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
-    return SystemError("cannot make", path, errno);
+  fs::path made;
+  for (const fs::path& part : fs::path(path)) {
+    const std::string parent = made.empty() ? "." : made.string();
+    made /= part;
+    const auto there = IsDirectory(made.string());
+    if (!there.ok()) return there.status();
+    if (*there) continue;
+    if (mkdir(made.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+      return SystemError("cannot make", made.string(), errno);
+    }
+    if (absl::Status status = SyncDirectory(parent); !status.ok()) return status;
   }
-  return SyncDirectory(parent.empty() ? "." : parent);
+  return absl::OkStatus();
 }
 
 absl::Status PutIfAbsent(const std::string& directory, const std::string& name,

@@ -47,6 +47,7 @@ std::string FlagsText(const std::vector<FlagSpec>& flags) {
 
 std::vector<std::string> FlagWords(const std::vector<FlagSpec>& flags) {
   std::vector<std::string> words;
+  words.reserve(flags.size());
   for (const FlagSpec& flag : flags) {
     words.push_back(absl::StrCat("--", flag.name, flag.value.empty() ? "" : "="));
   }

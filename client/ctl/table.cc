@@ -103,7 +103,7 @@ void Table::Write(const std::vector<std::string>& cells) {
   *out_ << line << "\n";
 }
 
-void Details::Add(std::string name, std::string value) {
+void Details::Add(std::string name, const std::string& value) {
   entries_.emplace_back(std::move(name), value.empty() ? "-" : Printable(value));
 }
 

@@ -56,7 +56,7 @@ class Table {
 // Names and values below each other, aligned; a value that is too long for the line stays whole.
 class Details {
  public:
-  void Add(std::string name, std::string value);
+  void Add(std::string name, const std::string& value);
   void Write(std::ostream* out) const;
 
  private:

@@ -21,8 +21,8 @@ std::string FindingsJson(const std::vector<Finding>& findings) {
   return absl::StrCat("[",
                       absl::StrJoin(findings, ",",
                                     [](std::string* out, const Finding& finding) {
-                                      absl::StrAppend(out, "{\"path\":", JsonString(finding.path),
-                                                      ",\"problem\":", JsonString(finding.problem),
+                                      absl::StrAppend(out, R"({"path":)", JsonString(finding.path),
+                                                      R"(,"problem":)", JsonString(finding.problem),
                                                       "}");
                                     }),
                       "]");
@@ -43,7 +43,7 @@ TransferReport::TransferReport(std::string done, bool dry_run, const Context& co
       width_(context.terminal().width),
       out_(&context.out()) {
   if (format_ == OutputFormat::kJson) {
-    *out_ << "{\"dryRun\":" << (dry_run_ ? "true" : "false") << ",\"shards\":[";
+    *out_ << R"({"dryRun":)" << (dry_run_ ? "true" : "false") << R"(,"shards":[)";
   }
 }
 
@@ -64,11 +64,12 @@ std::string TransferReport::OutcomeName(TransferItem::Outcome outcome) const {
 std::string TransferReport::ItemJson(const TransferItem& item) const {
   // Numbers of 64 bits are strings, as in proto JSON.
   return absl::StrCat(
-      "{\"table\":", JsonString(item.table), ",\"shardId\":", JsonString(item.shard_id),
-      ",\"outcome\":\"", OutcomeName(item.outcome), "\",\"version\":\"", item.version,
-      "\",\"writerEpoch\":\"", item.writer_epoch, "\",\"path\":", JsonString(item.path),
-      ",\"reason\":", JsonString(item.reason), ",\"problems\":", FindingsJson(item.problems),
-      ",\"notes\":", FindingsJson(item.notes), "}");
+      R"({"table":)", JsonString(item.table), R"(,"shardId":)", JsonString(item.shard_id),
+      R"(,"outcome":)", JsonString(OutcomeName(item.outcome)), R"(,"version":)",
+      JsonString(absl::StrCat(item.version)), R"(,"writerEpoch":)",
+      JsonString(absl::StrCat(item.writer_epoch)), R"(,"path":)", JsonString(item.path),
+      R"(,"reason":)", JsonString(item.reason), R"(,"problems":)", FindingsJson(item.problems),
+      R"(,"notes":)", FindingsJson(item.notes), "}");
 }
 
 void TransferReport::Add(const TransferItem& item) {
@@ -126,8 +127,9 @@ void TransferReport::Finish(bool complete) {
   if (format_ == OutputFormat::kTable) {
     WriteSummary();
   } else if (format_ == OutputFormat::kJson && complete) {
-    *out_ << "\n],\"" << done_word_ << "\":\"" << (dry_run_ ? 0 : done_) << "\",\"refused\":\""
-          << refused_ << "\"}\n";
+    *out_ << "\n]," << JsonString(done_word_) << ":"
+          << JsonString(absl::StrCat(dry_run_ ? 0 : done_)) << R"(,"refused":)"
+          << JsonString(absl::StrCat(refused_)) << "}\n";
   }
   out_->flush();
 }
