@@ -61,7 +61,7 @@ run_logged() {
   if [ "$rc" -ne 0 ]; then
     say "  failed with exit code $rc: $*"
     say "  the end of ${log#"$CLAIMD_ROOT"/}:"
-    tail -n "${CLAIMD_LOG_TAIL:-40}" "$log" | sed 's/^/  | /'
+    tail -n "${CLAIMD_LOG_TAIL:-40}" "$log" | cut -c 1-400 | sed 's/^/  | /'
   fi
   return "$rc"
 }

@@ -2,6 +2,8 @@
 # Installs what is missing, builds claimd, starts it on a data directory, shows one granted and one
 # refused claim, and keeps serving until Ctrl-C. A second run reuses build and data.
 set -euo pipefail
+# In braces, so that bash reads all of it now: the file may change while it runs.
+{
 # shellcheck source=deploy/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -144,3 +146,5 @@ rc=0
 wait_for_end || rc=$?
 [ "$rc" -eq 0 ] || die "claimd ended with exit code $rc; its own words are above"
 say "claimd has stopped; the data stay in $data"
+exit 0
+}
