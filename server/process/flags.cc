@@ -56,6 +56,8 @@ namespace claimd::process {
 namespace {
 
 constexpr absl::string_view kEnvironmentPrefix = "CLAIMD_";
+// What a request may hold beside a manifest.
+constexpr uint64_t kRequestOverheadBytes = uint64_t{64} << 10U;
 
 struct FlagGroup {
   absl::string_view title;
@@ -177,6 +179,13 @@ absl::Status CheckNumbers(const Config& config) {
   }
   if (config.drain_timeout < absl::ZeroDuration() || config.drain_timeout > absl::Hours(24)) {
     return OutOfRange("drain-timeout", "from 0s to 24h");
+  }
+  // A commit carries little beside its manifest; a manifest that is allowed must get in.
+  if (config.request_bytes_max < config.manifest_bytes_max + kRequestOverheadBytes) {
+    return OutOfRange(
+        "max-request-bytes",
+        absl::StrCat("at least ", kRequestOverheadBytes,
+                     " larger than --max-manifest-bytes, which is ", config.manifest_bytes_max));
   }
   return absl::OkStatus();
 }

@@ -55,7 +55,9 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
   if (fd >= 0) written = close(fd) == 0 && written;
   written = written && std::rename(temporary.c_str(), path.c_str()) == 0;
   if (written) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  const int cause = errno;
+  unlink(temporary.c_str());
+  return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(cause)));
 }
 
 }  // namespace claimd::process

@@ -18,7 +18,7 @@ absl::Status CheckUnixSocketFree(absl::string_view address);
 std::string WithPort(absl::string_view address, int port);
 
 // Puts 'content' into a file so that readers see all of it or nothing.
-// Errors: the system's, with the path.
+// Errors: Internal, with the path and the system's reason; then nothing is left behind.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
 }  // namespace claimd::process

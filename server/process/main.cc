@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include <glog/logging.h>
 #include <grpc/support/log.h>
 
@@ -19,6 +20,7 @@ namespace claimd::process {
 namespace {
 
 enum ExitCode : int {
+  kExitRuntime = 1,
   kExitUsage = 2,
   kExitStore = 3,
   kExitListen = 4,
@@ -28,8 +30,8 @@ constexpr int kSignalExitBase = 128;
 
 // gRPC's own log is for its developers; it can be seen with GLOG_v=1.
 void LogGrpc(gpr_log_func_args* args) {
-  VLOG(1) << "msg=grpc file=" << args->file << ":" << args->line << " text=\"" << args->message
-          << "\"";
+  VLOG(1) << "msg=grpc file=" << args->file << ":" << args->line << " text=\""
+          << absl::Utf8SafeCHexEscape(args->message) << "\"";
 }
 
 int Complain(ExitCode code, const absl::Status& status) {
@@ -77,8 +79,11 @@ int Run(const std::vector<std::string>& arguments) {
         absl::IsInvalidArgument(server.status()) || absl::IsUnimplemented(server.status());
     return Complain(usage ? kExitUsage : kExitStore, server.status());
   }
-  if (absl::Status serving = (*server)->Serve(); !serving.ok()) {
-    return Complain(kExitListen, serving);
+  if (absl::Status listening = (*server)->Listen(); !listening.ok()) {
+    return Complain(kExitListen, listening);
+  }
+  if (absl::Status announced = (*server)->Announce(); !announced.ok()) {
+    return Complain(kExitRuntime, announced);
   }
   AwaitStopSignal();
   (*server)->Drain();

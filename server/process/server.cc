@@ -12,6 +12,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -44,6 +45,11 @@ namespace {
 // Cancelled calls get this long to end in order.
 constexpr std::chrono::milliseconds kCancelGrace{500};
 constexpr int kPingIntervalMinMs = 5'000;
+
+// A value that may hold anything, as a log field.
+std::string Quoted(absl::string_view value) {
+  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(value), "\"");
+}
 
 void SetTransportOptions(const Config& config, grpc::ServerBuilder* builder) {
   // Two servers on one port would share its calls silently.
@@ -92,8 +98,8 @@ absl::Status Server::OpenStore() {
   options.change_log = config_.change_log;
   options.block_cache_bytes = config_.block_cache_bytes;
   options.on_write_failure = [this](const absl::Status& cause) {
-    LOG(ERROR) << "msg=\"the store takes no more writes; restart after its disk is well\" cause=\""
-               << cause.message() << "\"";
+    LOG(ERROR) << "msg=\"the store takes no more writes; restart after its disk is well\" cause="
+               << Quoted(cause.message());
     health_.SetServing(false);
   };
   absl::StatusOr<std::unique_ptr<store::ManifestStore>> store =
@@ -107,7 +113,7 @@ absl::Status Server::OpenStore() {
   return absl::OkStatus();
 }
 
-absl::Status Server::Listen() {
+absl::Status Server::Bind() {
   grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::channelz::experimental::InitChannelzService();
@@ -137,19 +143,26 @@ absl::Status Server::Listen() {
   return absl::OkStatus();
 }
 
-absl::Status Server::Serve() {
+void Server::MakeServices() {
   const rpc::Environment environment{.arbiter = arbiter_.get(), .gate = &gate_, .log = &log_};
   shard_arbiter_service_ = rpc::MakeShardArbiterService(environment);
   admin_service_ = rpc::MakeAdminService(
       environment, store_.get(),
       {.version = kVersion, .start_time = base::SystemClock()->Now(), .limits = LimitsOf(config_)});
-  if (absl::Status listening = Listen(); !listening.ok()) return listening;
+}
+
+absl::Status Server::Listen() {
+  MakeServices();
+  return Bind();
+}
+
+absl::Status Server::Announce() {
   health_.SetServing(true);
   // A store that failed meanwhile has said so already, and must not be overruled.
   if (!store_->Health().ok()) health_.SetServing(false);
   const store::StoreInfo info = store_->Info();
   LOG(INFO) << "msg=serving version=" << kVersion << " listen=" << absl::StrJoin(addresses_, ",")
-            << " store=" << config_.store << " store_id=" << base::FormatUuid(info.store_id)
+            << " store=" << Quoted(config_.store) << " store_id=" << base::FormatUuid(info.store_id)
             << " revision=" << info.revision;
   if (config_.ready_file.empty()) return absl::OkStatus();
   return WriteFileAtomically(config_.ready_file,
@@ -163,7 +176,7 @@ void Server::Drain() {
   gate_.StartDraining();
   health_.SetServing(false);
   if (absl::Status idle = gate_.AwaitIdle(config_.drain_timeout); !idle.ok()) {
-    LOG(WARNING) << "msg=\"drain timeout, cancelling the rest\" cause=\"" << idle.message() << "\"";
+    LOG(WARNING) << "msg=\"drain timeout, cancelling the rest\" cause=" << Quoted(idle.message());
   }
   health_.Shutdown();
   // What is left are calls past the timeout, and streams of reflection that would go on for ever.

@@ -27,8 +27,13 @@ class Server {
   // cannot be opened.
   static absl::StatusOr<std::unique_ptr<Server>> Open(const Config& config);
 
-  // Listens and serves until Drain. Errors: Unavailable when an address cannot be listened on.
-  absl::Status Serve();
+  // Listens, and serves from then until Drain. Errors: one that names the address that cannot be
+  // listened on.
+  absl::Status Listen();
+
+  // Tells health, log and ready file that the server serves. REQUIRES: Listen succeeded.
+  // Errors: Internal when the ready file cannot be written.
+  absl::Status Announce();
 
   // NOT_SERVING, no new calls, running ones finish within the drain timeout, the rest is cancelled;
   // then nothing is served any more.
@@ -39,14 +44,15 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Bound addresses. Empty before Serve.
+  // Bound addresses. Empty before Listen.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
  private:
   explicit Server(const Config& config);
 
   absl::Status OpenStore();
-  absl::Status Listen();
+  void MakeServices();
+  absl::Status Bind();
 
   const Config config_;
   // In the order in which they are needed; destroyed from the last to the first.

@@ -1,8 +1,13 @@
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +16,7 @@
 namespace claimd::process {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -60,6 +66,30 @@ TEST(FlagsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(Complaint({"--store"}), HasSubstr("--store"));
   EXPECT_THAT(Complaint({"--history-versions=0"}), HasSubstr("history-versions"));
   ASSERT_TRUE(ParseCommandLine({"--history-versions=1"}).ok());
+}
+
+TEST(FlagsTest, BoundsOfEachNumberAreChecked) {
+  for (const char* flag :
+       {"history-versions", "claim-history", "change-log", "block-cache-bytes",
+        "max-manifest-bytes", "max-request-bytes", "max-inflight", "max-epoch-jump"}) {
+    const std::string name = absl::StrCat("--", flag);
+    const std::string kept =
+        absl::FindCommandLineFlag(absl::StrReplaceAll(flag, {{"-", "_"}}))->CurrentValue();
+    const std::string too_large = absl::StrCat(name, "=", uint64_t{1} << 63U);
+    EXPECT_THAT(Complaint({too_large}), AllOf(HasSubstr(name), HasSubstr("must be from"))) << flag;
+    EXPECT_THAT(Complaint({absl::StrCat(name, "=-1")}), HasSubstr(name));
+    EXPECT_THAT(Complaint({absl::StrCat(name, "=1x")}), HasSubstr(name));
+    ASSERT_TRUE(ParseCommandLine({absl::StrCat(name, "=", kept)}).ok()) << flag;
+  }
+  EXPECT_THAT(Complaint({"--drain-timeout=-1s"}), HasSubstr("--drain-timeout"));
+  EXPECT_THAT(Complaint({"--drain-timeout=25h"}), HasSubstr("--drain-timeout"));
+  ASSERT_TRUE(ParseCommandLine({"--drain-timeout=0s"}).ok());
+}
+
+TEST(FlagsTest, EachManifestThatIsAllowedFitsIntoARequest) {
+  EXPECT_THAT(Complaint({"--max-manifest-bytes=1048576", "--max-request-bytes=1048576"}),
+              AllOf(HasSubstr("--max-request-bytes"), HasSubstr("--max-manifest-bytes")));
+  ASSERT_TRUE(ParseCommandLine({"--max-request-bytes=1114112"}).ok());
 }
 
 TEST(FlagsTest, ABadAddressIsNamed) {
