@@ -144,6 +144,33 @@ TEST_F(RocksDbDurabilityTest, WhatGathersDuringOneSyncSharesTheNext) {
   EXPECT_EQ(disk_->log_sync_count() - before, 2);
 }
 
+TEST_F(RocksDbDurabilityTest, IdThatIsUsedAgainInTheRoundThatForgetsItIsRemembered) {
+  const ShardKey key = KeyOf("t", 1);
+  ShardRecordPtr head;
+  for (int i = 1; i <= 8; ++i) {
+    head = MustSwap(store_.get(),
+                    i == 1 ? Create(key, "r1") : Commit(key, head, absl::StrCat("r", i)));
+  }
+  RocksDbOptions options;
+  options.retention.history_versions = 2;
+  Open(std::move(options));
+  disk_->HoldLogSyncs();
+  std::vector<std::unique_ptr<Inbox<SwapOutcome>>> inboxes;
+  inboxes.push_back(Start(Create(KeyOf("t", 7), "r")));
+  ASSERT_TRUE(disk_->AwaitHeldSync().ok()) << "the log was not synced";
+  // One round: the first forgets r1 to r7, the second uses r1 again, the third forgets r9.
+  for (const char* id : {"r9", "r1", "r11"}) {
+    SwapRequest commit = Commit(key, head, id);
+    head = commit.next;
+    inboxes.push_back(Start(std::move(commit)));
+  }
+  disk_->ReleaseLogSyncs();
+  for (const auto& inbox : inboxes) EXPECT_EQ(KindOf(inbox->Take()), "committed");
+  EXPECT_THAT(KeptVersions(store_.get(), key), ::testing::ElementsAre(11, 10));
+  EXPECT_THAT(Remembered(store_.get(), key, {"r1", "r2", "r7", "r8", "r9", "r11"}),
+              ::testing::ElementsAre("r1", "r11"));
+}
+
 TEST_F(RocksDbDurabilityTest, WhatIsOnDiskIsReadThereAndNeverByTheCaller) {
   const ShardKey key = KeyOf("t", 1);
   const ShardRecordPtr v1 = MustSwap(store_.get(), Claim(key, nullptr, "r1"));

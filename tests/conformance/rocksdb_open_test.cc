@@ -214,6 +214,7 @@ TEST_F(RocksDbOpenTest, StoreWhoseFilesAreGoneIsNotMadeAnew) {
   MakeStore();
   std::filesystem::remove(dir_ + "/CURRENT");
   ExpectRefusal(TryOpen(dir_), absl::StatusCode::kDataLoss, dir_, "is corrupt");
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/CURRENT")) << "a new store was begun";
 }
 
 TEST_F(RocksDbOpenTest, StoreWithoutIdentityIsCorrupt) {
