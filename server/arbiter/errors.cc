@@ -29,6 +29,8 @@ constexpr absl::string_view kTypePrefix = "type.googleapis.com/";
 constexpr absl::string_view kDomain = "claimd";
 // Trailers over 8 KiB break calls (DESIGN §5), so nothing that a caller sent is repeated at length.
 constexpr size_t kEchoLengthMax = 600;
+// A longer table is named in the metadata only, so that the sentence is not cut.
+constexpr size_t kTableInMessageMax = 128;
 constexpr size_t kViolationsMax = 24;
 constexpr size_t kViolationFieldMax = 64;
 constexpr size_t kViolationDescriptionMax = 80;
@@ -378,7 +380,10 @@ absl::Status ShardExistsError(const store::ShardKey& key, const v1::ShardManifes
 
 absl::Status ShardNotFoundError(const store::ShardKey& key) {
   return Refusal(absl::StatusCode::kNotFound, "SHARD_NOT_FOUND",
-                 absl::StrCat("Shard ", Id(key), " does not exist in table \"", key.table, "\"."))
+                 absl::StrCat("Shard ", Id(key), " does not exist in ",
+                              key.table.size() <= kTableInMessageMax
+                                  ? absl::StrCat("table \"", key.table, "\".")
+                                  : "this table."))
       .Key(key)
       .Build();
 }

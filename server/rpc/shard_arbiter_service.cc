@@ -97,6 +97,8 @@ class BatchCall {
       *out->mutable_response() = *std::move(result);
       if (*bytes + out->ByteSizeLong() > kBatchBytesMax) {
         out->mutable_response()->clear_manifest();
+        // Its labels can be large, too.
+        out->mutable_response()->clear_previous_claim();
         out->set_manifest_omitted(true);
       }
     }
