@@ -53,6 +53,7 @@ TEST_F(LanceManifestsTest, AreTakenOverAndGoOnUnderTheirSpecOnly) {
   const auto real = NewestManifests("lance");
   ASSERT_EQ(real.size(), 8U);
   std::vector<v1::ShardManifest> manifests;
+  manifests.reserve(real.size());
   for (const auto& [manifest, bytes] : real) manifests.push_back(manifest);
   const auto imported = client().Import(manifests);
   ASSERT_TRUE(IsOk(imported.status));
