@@ -109,6 +109,30 @@ absl::Status ReadEnvironment() {
   return absl::OkStatus();
 }
 
+// One flag of the command line.
+struct Setting {
+  absl::CommandLineFlag* flag = nullptr;
+  std::string value;
+};
+
+// Reads the flag 'name' that has no '='; may take the next argument, and then moves 'index' on.
+absl::StatusOr<Setting> ReadBareFlag(const std::vector<std::string>& arguments,
+                                     absl::string_view name, size_t* index) {
+  absl::CommandLineFlag* const flag = FindFlag(name);
+  if (flag == nullptr) {
+    absl::string_view positive = name;
+    absl::CommandLineFlag* const negated =
+        absl::ConsumePrefix(&positive, "no") ? FindFlag(positive) : nullptr;
+    const bool is_switch = negated != nullptr && negated->IsOfType<bool>();
+    return Setting{.flag = is_switch ? negated : nullptr, .value = "false"};
+  }
+  if (flag->IsOfType<bool>()) return Setting{.flag = flag, .value = "true"};
+  if (++*index == arguments.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
+  }
+  return Setting{.flag = flag, .value = arguments[*index]};
+}
+
 // Takes --name=value, --name value, and for switches --name and --noname.
 absl::Status ReadArguments(const std::vector<std::string>& arguments, CommandLine::Action* action) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -119,31 +143,22 @@ absl::Status ReadArguments(const std::vector<std::string>& arguments, CommandLin
     }
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(argument, absl::MaxSplits('=', 1));
-    const bool has_value = absl::StrContains(argument, '=');
     const absl::string_view name = parts.first;
     if (name == "help" || name == "version") {
       *action = name == "help" ? CommandLine::Action::kHelp : CommandLine::Action::kVersion;
       continue;
     }
-    absl::CommandLineFlag* flag = FindFlag(name);
-    std::string value(parts.second);
-    if (flag == nullptr && !has_value && absl::StartsWith(name, "no")) {
-      flag = FindFlag(name.substr(2));
-      if (flag != nullptr && !flag->IsOfType<bool>()) flag = nullptr;
-      value = "false";
-    } else if (flag != nullptr && !has_value && flag->IsOfType<bool>()) {
-      value = "true";
-    } else if (flag != nullptr && !has_value) {
-      if (++i == arguments.size()) {
-        return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
-      }
-      value = arguments[i];
-    }
-    if (flag == nullptr) {
+    const absl::StatusOr<Setting> setting =
+        absl::StrContains(argument, '=')
+            ? Setting{.flag = FindFlag(name), .value = std::string(parts.second)}
+            : ReadBareFlag(arguments, name, &i);
+    if (!setting.ok()) return setting.status();
+    if (setting->flag == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no flag --", name, "; see claimd --help"));
     }
-    if (absl::Status set = Set(flag, value, absl::StrCat("--", name)); !set.ok()) return set;
+    const std::string source = absl::StrCat("--", name);
+    if (absl::Status set = Set(setting->flag, setting->value, source); !set.ok()) return set;
   }
   return absl::OkStatus();
 }
