@@ -35,7 +35,7 @@ class BadInputTest : public SharedServerTest {
   }
 
   // INVALID_REQUEST that names exactly these fields, with words for each.
-  static void ExpectBadFields(const grpc::Status& status, std::vector<std::string> fields) {
+  static void ExpectBadFields(const grpc::Status& status, const std::vector<std::string>& fields) {
     EXPECT_TRUE(Refused(status, StatusCode::INVALID_ARGUMENT, "INVALID_REQUEST"));
     EXPECT_THAT(BadFields(status), ::testing::UnorderedElementsAreArray(fields));
     const google::rpc::BadRequest bad = BadRequestOf(status);
@@ -187,7 +187,9 @@ TEST_F(BadInputTest, LongNamesBeyondAsciiDoNotBreakTheTrailersOfAnyRefusal) {
 
 TEST_F(BadInputTest, TenMegabytesOfLabelsAreOneClearAnswer) {
   auto request = ClaimOf(FreshShard(), "writer");
-  (*request.mutable_labels())["blob"] = std::string(10'000'000, 'x');
+  std::string blob;
+  blob.resize(10'000'000, 'x');
+  (*request.mutable_labels())["blob"] = blob;
   const auto refused = client().Call(request);
   EXPECT_THAT(refused.status.error_code(),
               ::testing::AnyOf(StatusCode::INVALID_ARGUMENT, StatusCode::RESOURCE_EXHAUSTED));

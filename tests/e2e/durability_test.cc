@@ -171,6 +171,7 @@ TEST(DurabilityTest, KillAtAnyMomentLosesNothingThatWasAnswered) {
   const Shard shared = FreshShard("durable");
   Answers answers;
   std::vector<std::unique_ptr<Writer>> writers;
+  writers.reserve(kWriters);
   for (int i = 0; i < kWriters; ++i) {
     writers.push_back(std::make_unique<Writer>(i, shared, &answers));
   }

@@ -1,6 +1,6 @@
+#include <csignal>
 #include <cstddef>
 #include <memory>
-#include <signal.h>
 #include <string>
 #include <utility>
 #include <vector>

@@ -87,10 +87,12 @@ TEST_F(ListingTest, TenThousandShardsAreListedOnceEachWhileClaimsGoOn) {
   std::atomic<bool> stop{false};
   std::atomic<int> written{0};
   std::vector<std::thread> writers;
-  for (int w = 0; w < 2; ++w) {
+  constexpr size_t kWriters = 2;
+  writers.reserve(kWriters);
+  for (size_t w = 0; w < kWriters; ++w) {
     writers.emplace_back([&, w] {
       const Client own(server().address());
-      for (size_t i = static_cast<size_t>(w); !stop; i += 7919) {
+      for (size_t i = w; !stop; i += 7919) {
         // Half of the claims renew shards of the list, half make new ones between them.
         const Shard shard{table, written % 2 == 0 ? ids[i % ids.size()] : RandomUuid()};
         if (own.Claim(shard, "meanwhile").ok()) ++written;

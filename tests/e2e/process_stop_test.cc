@@ -1,8 +1,8 @@
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <memory>
-#include <signal.h>
 #include <string>
 #include <thread>
 #include <utility>
@@ -265,10 +265,12 @@ TEST_F(ProcessStopTest, ClaimsUnderWayAreAnsweredOrRefusedAndNothingAnsweredIsLo
   constexpr int kThreads = 8;
   std::atomic<int> granted{0};
   std::vector<Shard> shards;
+  shards.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) shards.push_back(FreshShard());
   std::vector<uint64_t> newest(kThreads, 0);
   std::vector<grpc::Status> ends(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       const Client own(server().address());

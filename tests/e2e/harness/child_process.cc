@@ -2,11 +2,11 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
 #include <poll.h>
-#include <signal.h>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/wait.h>

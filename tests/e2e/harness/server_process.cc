@@ -2,11 +2,11 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <poll.h>
-#include <signal.h>
 #include <string>
 #include <sys/inotify.h>
 #include <unistd.h>

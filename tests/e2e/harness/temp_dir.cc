@@ -6,7 +6,6 @@
 #include <fstream>
 #include <ios>
 #include <sstream>
-#include <stdlib.h>
 #include <string>
 #include <system_error>
 
